@@ -1,0 +1,13 @@
+// evaluator._core: what the evaluator does in C++, bound to Python. Each part binds itself in its own file.
+#include <pybind11/pybind11.h>
+
+namespace py = pybind11;
+
+void bind_judging(py::module_& module);  // statistics, stopping rule, compare
+void bind_confine(py::module_& module);  // seccomp, landlock, rlimits for the calling process
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "C++ core of the evaluator. Builds and imports without a CUDA toolkit or a GPU.";
+  bind_judging(module);
+  bind_confine(module);
+}

@@ -1,5 +1,5 @@
 # One command each: `make run` trains, `make test` tests. Needs python3 >= 3.11, a C++17 compiler and make.
-PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3; do \
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin

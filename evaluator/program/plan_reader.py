@@ -1,0 +1,272 @@
+"""Reads a plan written by a process that ran generated code: every field is checked before it is believed."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from evaluator.program.plan import (
+    FLOAT_DTYPES,
+    ITEM_BYTES,
+    MAX_BLOCK,
+    MAX_BLOCK_THREADS,
+    MAX_DIMENSIONS,
+    MAX_GRID,
+    MAX_SHARED_BYTES,
+    SCHEMA,
+    Argument,
+    Buffer,
+    Copy,
+    Fill,
+    FloatArgument,
+    IntArgument,
+    Launch,
+    Matmul,
+    Module,
+    Plan,
+    ScalarArgument,
+    Step,
+    View,
+    integer_range,
+    overlap,
+)
+
+MAX_TEXT_BYTES = 64 << 20
+MAX_SOURCE_BYTES = 4 << 20  # of all modules together: strings may be joined, so it exceeds the program's own limit
+MAX_ELEMENTS = 2**40
+MAX_BUFFERS = 65_536 + 4_096  # one per step, and the inputs
+MAX_ARGUMENTS = 512
+MAX_LINE = 1_000_000
+MAX_STEPS = 65_536
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}\Z")
+_KERNEL = re.compile(r"[A-Za-z_][\x20-\x7e]{0,499}\Z")
+_OPTION = re.compile(r"-[\x20-\x7e]{1,499}\Z")
+_FLOAT = re.compile(r"-?(inf|nan|[0-9]{1,330}(\.[0-9]{1,330})?(e[+-]?[0-9]{1,4})?)\Z")
+_INTEGER = re.compile(r"-?[0-9]{1,20}\Z")
+
+T = TypeVar("T")
+
+
+def from_json(text: str | bytes, max_steps: int = MAX_STEPS) -> Plan:
+    """The plan in `text`. Raises ValueError that names the field, what was seen and what was expected."""
+    if len(text) > MAX_TEXT_BYTES:
+        raise ValueError(f"plan: {len(text)} bytes of JSON; at most {MAX_TEXT_BYTES} are read")
+    try:
+        record = json.loads(text, parse_float=_no_number, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("plan: JSON nested too deeply") from None
+    fields = _object(record, "plan", ("schema", "buffers", "modules", "steps", "outputs"))
+    schema = _integer(fields["schema"], "plan.schema", 0, 1_000_000)
+    if schema != SCHEMA:
+        raise ValueError(f"plan.schema: seen {schema}, this reader knows {SCHEMA}")
+    buffers = _sequence(fields["buffers"], "buffers", 0, MAX_BUFFERS, _buffer)
+    _check_buffers(buffers)
+    modules = _sequence(fields["modules"], "modules", 0, max_steps, _module)
+    if sum(len(module.source) for module in modules) > MAX_SOURCE_BYTES:
+        raise ValueError(f"modules: more than {MAX_SOURCE_BYTES} characters of source together")
+    steps = _sequence(fields["steps"], "steps", 0, max_steps, lambda value, at: _step(value, at, buffers, modules))
+    outputs = _sequence(fields["outputs"], "outputs", 1, 1_024, lambda value, at: _view(value, at, buffers))
+    return Plan(buffers=buffers, modules=modules, steps=steps, outputs=outputs)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"plan: the number {text[:40]} must travel as an integer or as text")
+
+
+def _show(value: object) -> str:
+    shown = repr(value) if not isinstance(value, dict | list) else type(value).__name__
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _object(value: Any, at: str, keys: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{at}: seen {_show(value)}, expected an object")
+    if set(value) != set(keys):
+        raise ValueError(f"{at}: seen keys {_show(sorted(value)[:12])}, expected {sorted(keys)}")
+    return value
+
+
+def _integer(value: Any, at: str, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{at}: seen {_show(value)}, expected an integer from {low} to {high}")
+    return value
+
+
+def _text(value: Any, at: str, pattern: re.Pattern) -> str:
+    if not isinstance(value, str) or not pattern.match(value):
+        raise ValueError(f"{at}: seen {_show(value)}, expected text matching {pattern.pattern}")
+    return value
+
+
+def _choice(value: Any, at: str, choices: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{at}: seen {_show(value)}, expected one of {', '.join(choices)}")
+    return value
+
+
+def _sequence(value: Any, at: str, low: int, high: int, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+    if not isinstance(value, list) or not low <= len(value) <= high:
+        seen = f"{len(value)} entries" if isinstance(value, list) else _show(value)
+        raise ValueError(f"{at}: seen {seen}, expected a list of {low} to {high} entries")
+    return tuple(read(entry, f"{at}[{i}]") for i, entry in enumerate(value))
+
+
+def _shape(value: Any, at: str) -> tuple[int, ...]:
+    shape = _sequence(value, at, 0, MAX_DIMENSIONS, lambda entry, where: _integer(entry, where, 0, MAX_ELEMENTS))
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise ValueError(f"{at}: more than {MAX_ELEMENTS} elements")
+    return shape
+
+
+def _number(value: Any, at: str, dtype: str) -> int | float:
+    if dtype in FLOAT_DTYPES:
+        return float(_text(value, at, _FLOAT))
+    number = int(_text(value, at, _INTEGER))
+    return _integer(number, at, *integer_range(dtype))
+
+
+def _buffer(value: Any, at: str) -> Buffer:
+    fields = _object(value, at, ("name", "role", "dtype", "shape"))
+    return Buffer(
+        name=_text(fields["name"], f"{at}.name", _NAME),
+        role=_choice(fields["role"], f"{at}.role", ("input", "temporary")),
+        dtype=_choice(fields["dtype"], f"{at}.dtype", tuple(ITEM_BYTES)),
+        shape=_shape(fields["shape"], f"{at}.shape"),
+    )
+
+
+def _check_buffers(buffers: Sequence[Buffer]) -> None:
+    names = [buffer.name for buffer in buffers]
+    if len(set(names)) != len(names):
+        raise ValueError("buffers: two have the same name")
+    roles = [buffer.role for buffer in buffers]
+    if "input" in roles[roles.count("input") :]:
+        raise ValueError("buffers: an input follows a temporary; inputs come first")
+
+
+def _module(value: Any, at: str) -> Module:
+    fields = _object(value, at, ("source", "options", "kernels"))
+    source = fields["source"]
+    if not isinstance(source, str) or "\0" in source or not _encodes(source):
+        raise ValueError(f"{at}.source: expected text without NUL characters and lone surrogates")
+    kernels = _sequence(fields["kernels"], f"{at}.kernels", 0, 4_096, lambda v, where: _text(v, where, _KERNEL))
+    if len(set(kernels)) != len(kernels):
+        raise ValueError(f"{at}.kernels: a name is listed twice")
+    options = _sequence(fields["options"], f"{at}.options", 0, 256, lambda v, where: _text(v, where, _OPTION))
+    return Module(source=source, options=options, kernels=kernels)
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _view(value: Any, at: str, buffers: Sequence[Buffer]) -> View:
+    fields = _object(value, at, ("buffer", "offset", "shape"))
+    view = View(
+        buffer=_integer(fields["buffer"], f"{at}.buffer", 0, len(buffers) - 1),
+        offset=_integer(fields["offset"], f"{at}.offset", 0, MAX_ELEMENTS),
+        shape=_shape(fields["shape"], f"{at}.shape"),
+    )
+    size = buffers[view.buffer].size
+    if view.offset + view.size > size:
+        raise ValueError(f"{at}: elements {view.offset} to {view.offset + view.size} of a buffer of {size}")
+    return view
+
+
+def _argument(value: Any, at: str, buffers: Sequence[Buffer]) -> Argument:
+    if not isinstance(value, dict):
+        raise ValueError(f"{at}: seen {_show(value)}, expected an object")
+    match sorted(value):
+        case ["view"]:
+            return _view(value["view"], f"{at}.view", buffers)
+        case ["int"]:
+            return IntArgument(_integer(value["int"], f"{at}.int", -(2**63), 2**64 - 1))
+        case ["float"]:
+            return FloatArgument(float(_text(value["float"], f"{at}.float", _FLOAT)))
+        case ["scalar", "value"]:
+            dtype = _choice(value["scalar"], f"{at}.scalar", tuple(ITEM_BYTES))
+            return ScalarArgument(dtype=dtype, value=_number(value["value"], f"{at}.value", dtype))
+    raise ValueError(f"{at}: seen keys {_show(sorted(value)[:12])}, expected view, int, float, or scalar and value")
+
+
+def _extent(value: Any, at: str, highs: tuple[int, int, int]) -> tuple[int, int, int]:
+    extent = _sequence(value, at, 3, 3, lambda entry, where: _integer(entry, where, 1, highs[int(where[-2])]))
+    return (extent[0], extent[1], extent[2])
+
+
+def _launch(value: Any, at: str, line: int, buffers: Sequence[Buffer], modules: Sequence[Module]) -> Launch:
+    module = _integer(value["module"], f"{at}.module", 0, len(modules) - 1)
+    kernel = value["kernel"]
+    if not isinstance(kernel, str) or kernel not in modules[module].kernels:
+        raise ValueError(f"{at}.kernel: {_show(kernel)} is not a kernel of modules[{module}]")
+    block = _extent(value["block"], f"{at}.block", MAX_BLOCK)
+    if math.prod(block) > MAX_BLOCK_THREADS:
+        raise ValueError(f"{at}.block: {math.prod(block)} threads, at most {MAX_BLOCK_THREADS}")
+    return Launch(
+        module=module,
+        kernel=kernel,
+        grid=_extent(value["grid"], f"{at}.grid", MAX_GRID),
+        block=block,
+        shared_bytes=_integer(value["shared_bytes"], f"{at}.shared_bytes", 0, MAX_SHARED_BYTES),
+        arguments=_sequence(
+            value["args"], f"{at}.args", 0, MAX_ARGUMENTS, lambda v, where: _argument(v, where, buffers)
+        ),
+        line=line,
+    )
+
+
+def _fill(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Fill:
+    view = _view(value["view"], f"{at}.view", buffers)
+    return Fill(view=view, value=_number(value["value"], f"{at}.value", buffers[view.buffer].dtype), line=line)
+
+
+def _copy(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Copy:
+    source, target = (_view(value[key], f"{at}.{key}", buffers) for key in ("from", "to"))
+    if source.shape != target.shape or buffers[source.buffer].dtype != buffers[target.buffer].dtype:
+        raise ValueError(f"{at}: the two views of a copy must have one shape and one dtype")
+    if overlap(source, target):
+        raise ValueError(f"{at}: the two views of a copy overlap")
+    return Copy(source=source, target=target, line=line)
+
+
+def _matmul(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Matmul:
+    a, b, out = (_view(value[key], f"{at}.{key}", buffers) for key in ("a", "b", "out"))
+    dtypes = {buffers[view.buffer].dtype for view in (a, b, out)}
+    if len(dtypes) != 1 or not dtypes <= FLOAT_DTYPES:
+        raise ValueError(f"{at}: seen dtypes {sorted(dtypes)}, expected one float dtype for a, b and out")
+    batches = sorted({a.shape[:-2], b.shape[:-2]} - {()})
+    fits = len(a.shape) >= 2 and len(b.shape) >= 2 and len(batches) <= 1 and a.shape[-1] == b.shape[-2]
+    if not fits or out.shape != (*(batches[0] if batches else ()), a.shape[-2], b.shape[-1]):
+        raise ValueError(f"{at}: shapes {a.shape} @ {b.shape} = {out.shape} do not fit")
+    if overlap(a, out) or overlap(b, out):
+        raise ValueError(f"{at}: out overlaps an operand")
+    return Matmul(a=a, b=b, out=out, line=line)
+
+
+_STEP_KEYS = {
+    "launch": ("op", "module", "kernel", "grid", "block", "shared_bytes", "args", "line"),
+    "fill": ("op", "view", "value", "line"),
+    "copy": ("op", "from", "to", "line"),
+    "matmul": ("op", "a", "b", "out", "line"),
+}
+
+
+def _step(value: Any, at: str, buffers: Sequence[Buffer], modules: Sequence[Module]) -> Step:
+    if not isinstance(value, dict):
+        raise ValueError(f"{at}: seen {_show(value)}, expected an object")
+    op = _choice(value.get("op"), f"{at}.op", tuple(_STEP_KEYS))
+    fields = _object(value, at, _STEP_KEYS[op])
+    line = _integer(fields["line"], f"{at}.line", 1, MAX_LINE)
+    if op == "launch":
+        return _launch(fields, at, line, buffers, modules)
+    if op == "fill":
+        return _fill(fields, at, line, buffers)
+    if op == "copy":
+        return _copy(fields, at, line, buffers)
+    return _matmul(fields, at, line, buffers)

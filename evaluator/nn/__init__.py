@@ -1,0 +1,1 @@
+"""The functional namespace that references are written against, and its backends."""

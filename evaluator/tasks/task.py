@@ -12,10 +12,16 @@ class Array:
     product of such terms with "*", where "scalar:" before a term draws one number for the whole array.
     """
 
-    name: str
+    name: str  # as the reference calls it; a dot is an underscore in the arguments of `forward`
     shape: tuple[int, ...]
     dtype: str = "float32"
     init: str = "uniform(0,1)"
+    parameter: bool = False  # a weight of the model, as against an input; parameters follow the inputs
+
+    @property
+    def argument(self) -> str:
+        """Name of this array among the arguments of `forward`."""
+        return self.name.replace(".", "_")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,3 +38,14 @@ class Task:
     degenerate: str | None = None  # why the output says nothing about the input, if so
     collapses: str | None = None  # how the algebra shrinks, if so
     notes: tuple[str, ...] = ()
+    sources_at: Mapping[str, str] = dataclasses.field(default_factory=dict)  # size -> `source` where it differs there
+
+    def source_at(self, size: str) -> str:
+        """Text of the reference at `size`: the benchmark's versions write some tasks in different ways."""
+        return self.sources_at.get(size, self.source)
+
+    def arrays_at(self, size: str) -> tuple[Array, ...]:
+        """Inputs, then parameters, at `size`; `KeyError` naming the sizes there are."""
+        if size not in self.sizes:
+            raise KeyError(f"task {self.id} has no size {size!r}; it has {', '.join(self.sizes)}")
+        return self.sizes[size]

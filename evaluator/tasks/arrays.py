@@ -1,0 +1,79 @@
+"""Inputs and parameters of a task, drawn so that they depend on the seed and the array's place alone."""
+
+import dataclasses
+import re
+import zlib
+
+import numpy as np
+
+from evaluator.tasks.task import Array, Task
+
+_TERM = re.compile(r"(scalar:)?(uniform|normal|integers|constant)\(([^()]*)\)")
+_ARGUMENTS = {"uniform": 2, "normal": 2, "integers": 2, "constant": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """One factor of a distribution."""
+
+    kind: str  # uniform, normal, integers, constant
+    numbers: tuple[float, ...]  # low and high (exclusive), mean and deviation, or the constant
+    scalar: bool  # one number for the whole array
+
+
+def parse_init(text: str) -> tuple[Term, ...]:
+    """Factors of a distribution such as "uniform(0,1)*scalar:uniform(0,1)"; `ValueError` shows the grammar."""
+    terms = []
+    for part in text.split("*"):
+        match = _TERM.fullmatch(part.strip())
+        try:
+            if match is None:
+                raise ValueError(part)
+            scalar, kind, inside = match.groups()
+            numbers = tuple(float(number) for number in inside.split(","))
+            if len(numbers) != _ARGUMENTS[kind]:
+                raise ValueError(part)
+        except ValueError:
+            raise ValueError(
+                f"cannot read {part.strip()!r} in the distribution {text!r}; write uniform(low,high), "
+                "normal(mean,deviation), integers(low,high), constant(value), or a product of these with '*', "
+                "'scalar:' before a factor drawn once"
+            ) from None
+        terms.append(Term(kind, numbers, scalar is not None))
+    return tuple(terms)
+
+
+def draw(task: Task, size: str, seed: int, case: str = "plain") -> list[np.ndarray]:
+    """Inputs, then parameters, of `task` at `size`; equal arguments give equal arrays on every machine.
+
+    Array number i comes from a Philox stream of its own, keyed by (seed, i); `case` selects another part of that
+    stream, so that two cases share no numbers. Raises KeyError for an unknown size, ValueError for a bad distribution.
+    """
+    return [draw_array(array, seed, index, case) for index, array in enumerate(task.arrays_at(size))]
+
+
+def draw_array(array: Array, seed: int, index: int, case: str = "plain") -> np.ndarray:
+    """One array of a task: shape and dtype of `array`, contents from the stream of (seed, index, case)."""
+    block = 0 if case == "plain" else 1 + zlib.crc32(case.encode())
+    key = np.array([seed, index], dtype=np.uint64)
+    generator = np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, 0, block], dtype=np.uint64)))
+    dtype = np.dtype(array.dtype)
+    product: np.ndarray | None = None
+    for term in parse_init(array.init):
+        drawn = _draw_term(term, () if term.scalar else array.shape, dtype, generator)
+        product = drawn if product is None else product * drawn
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(product, dtype), array.shape))
+
+
+def _draw_term(term: Term, shape: tuple[int, ...], dtype: np.dtype, generator: np.random.Generator) -> np.ndarray:
+    first, second = (*term.numbers, 0.0)[:2]
+    if term.kind == "integers":
+        return np.asarray(generator.integers(int(first), int(second), shape)).astype(dtype)
+    if term.kind == "constant":
+        return np.full(shape, first, dtype)
+    # Drawn in float32 whatever the dtype: that is what the benchmark's tensors hold, and half the time of float64.
+    if term.kind == "uniform":
+        unit = np.asarray(generator.random(shape, dtype=np.float32))
+        return (unit * np.float32(second - first) + np.float32(first)).astype(dtype)
+    unit = np.asarray(generator.standard_normal(shape, dtype=np.float32))
+    return (unit * np.float32(second) + np.float32(first)).astype(dtype)

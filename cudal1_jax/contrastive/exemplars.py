@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from cudal1_jax.contrastive.records import Judged
+from cudal1_jax.contrastive.reward import JumpRule, settle, speedup
 from evaluator.records import Interval
 
 
@@ -22,12 +24,34 @@ Select = Callable[[Sequence[Exemplar], int, np.random.Generator], list[Exemplar]
 """(correct programs of one task, how many to show, generator) -> exemplars; fewer where the store holds fewer."""
 
 
+def pool(judged: Iterable[Judged], task: str, rule: JumpRule) -> list[Exemplar]:
+    """The distinct programs of a task that are right and were measured, in the order in which the run met them.
+
+    A program that was measured several times has the interval of its median measurement (the lower one of two), so
+    that a lucky figure does not make it an example.
+    """
+    measured: dict[str, list[Interval]] = {}
+    texts: dict[str, str] = {}
+    for entry in judged:
+        verdict = settle(entry.verdict, entry.recheck, rule)
+        interval = speedup(verdict) if entry.task == task and verdict.ok else None
+        if interval is not None:
+            measured.setdefault(verdict.program_sha256, []).append(interval)
+            texts[verdict.program_sha256] = entry.program
+    return [
+        Exemplar(program=texts[sha256], speedup=_lower_median(intervals), sha256=sha256)
+        for sha256, intervals in measured.items()
+    ]
+
+
 def build(policy: str, *, bucket_width: float, temperature: float, islands: int) -> Select:
     """The selection function that a config names: bucket, island, random, best or none. ValueError: another name."""
     if policy == "bucket":
-        return lambda pool, count, rng: bucket(pool, count, rng, bucket_width=bucket_width, temperature=temperature)
+        return lambda programs, count, rng: bucket(
+            programs, count, rng, bucket_width=bucket_width, temperature=temperature
+        )
     if policy == "island":
-        return lambda pool, count, rng: island(pool, count, rng, islands=islands, temperature=temperature)
+        return lambda programs, count, rng: island(programs, count, rng, islands=islands, temperature=temperature)
     if policy == "random":
         return random
     if policy == "best":
@@ -38,62 +62,65 @@ def build(policy: str, *, bucket_width: float, temperature: float, islands: int)
 
 
 def bucket(
-    pool: Sequence[Exemplar], count: int, rng: np.random.Generator, *, bucket_width: float, temperature: float
+    programs: Sequence[Exemplar], count: int, rng: np.random.Generator, *, bucket_width: float, temperature: float
 ) -> list[Exemplar]:
     """One uniform draw from each of `count` distinct performance buckets [k ds, (k + 1) ds) (CUDA-L1, section 3.3).
 
     P(B_i) ~ exp((mean_i - mu) / tau), mu the mean over the bucket means; buckets are drawn without replacement.
     """
     buckets: dict[int, list[Exemplar]] = {}
-    for exemplar in pool:
+    for exemplar in programs:
         buckets.setdefault(math.floor(exemplar.speedup.value / bucket_width), []).append(exemplar)
     members = [buckets[k] for k in sorted(buckets)]
     if not members:
         return []
-    means = np.array([np.mean([exemplar.speedup.value for exemplar in group]) for group in members])
-    chosen = rng.choice(
-        len(members), size=min(count, len(members)), replace=False, p=centred_softmax(means, temperature)
-    )
+    means = [float(np.mean([exemplar.speedup.value for exemplar in group])) for group in members]
+    chosen = _draw(means, count, rng, temperature)
     return [group[rng.integers(len(group))] for group in (members[i] for i in chosen)]
 
 
 def island(
-    pool: Sequence[Exemplar], count: int, rng: np.random.Generator, *, islands: int, temperature: float
+    programs: Sequence[Exemplar], count: int, rng: np.random.Generator, *, islands: int, temperature: float
 ) -> list[Exemplar]:
     """Draws by speed-up from one island: programs are spread over islands by their hash, so each evolves apart.
 
     With fewer distinct programs on the chosen island than `count`, the prompt shows fewer.
     """
     homes: dict[int, list[Exemplar]] = {}
-    for exemplar in pool:
+    for exemplar in programs:
         homes.setdefault(int(exemplar.sha256[:8], 16) % islands, []).append(exemplar)
     if not homes:
         return []
     residents = homes[sorted(homes)[rng.integers(len(homes))]]
-    speedups = np.array([exemplar.speedup.value for exemplar in residents])
-    chosen = rng.choice(
-        len(residents), size=min(count, len(residents)), replace=False, p=centred_softmax(speedups, temperature)
-    )
+    chosen = _draw([exemplar.speedup.value for exemplar in residents], count, rng, temperature)
     return [residents[i] for i in chosen]
 
 
-def random(pool: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
+def random(programs: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
     """`count` distinct programs, each as likely as any other."""
-    return [pool[i] for i in rng.choice(len(pool), size=min(count, len(pool)), replace=False)] if pool else []
+    if not programs:
+        return []
+    return [programs[i] for i in rng.choice(len(programs), size=min(count, len(programs)), replace=False)]
 
 
-def best(pool: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
+def best(programs: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
     """The `count` fastest programs; nothing is drawn."""
-    return sorted(pool, key=lambda exemplar: -exemplar.speedup.value)[:count]
+    return sorted(programs, key=lambda exemplar: -exemplar.speedup.value)[:count]
 
 
-def none(pool: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
+def none(programs: Sequence[Exemplar], count: int, rng: np.random.Generator) -> list[Exemplar]:
     """No exemplar: plain GRPO and vanilla sampling."""
     return []
 
 
-def centred_softmax(values: np.ndarray, temperature: float) -> np.ndarray:
-    """exp((v_i - mean v) / tau), normalised; the largest exponent is taken out first, so that nothing overflows."""
-    logits = (values - values.mean()) / temperature
-    weights = np.exp(logits - logits.max())
-    return weights / weights.sum()
+def _lower_median(intervals: Sequence[Interval]) -> Interval:
+    return sorted(intervals, key=lambda interval: interval.value)[(len(intervals) - 1) // 2]
+
+
+def _draw(values: Sequence[float], count: int, rng: np.random.Generator, temperature: float) -> list[int]:
+    """Places of up to `count` distinct values, one after another by P ~ exp((v - mean v) / tau) over those left.
+
+    Adding Gumbel noise to the exponents and taking the largest is that draw, and nothing in it can overflow or vanish.
+    """
+    exponents = (np.asarray(values) - np.mean(values)) / temperature
+    return [int(place) for place in np.argsort(-(exponents + rng.gumbel(size=len(values))))[:count]]

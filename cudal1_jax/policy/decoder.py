@@ -1,0 +1,226 @@
+"""The decoder's compute: pure functions of a dict of stacked arrays, layers run by `lax.scan`.
+
+Sequences are padded on the right. Causal attention keeps padding out of real positions, so it needs no mask, and none
+may be derived from token ids: the padding id is also the end-of-turn token inside every chat prompt.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from cudal1_jax.policy import attention
+from cudal1_jax.policy.attention import KeyValues, Prefix
+from cudal1_jax.policy.config import DecoderConfig
+from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params
+
+Attend = Callable[[jax.Array, KeyValues], jax.Array]
+
+
+def forward(
+    config: DecoderConfig,
+    params: Params,
+    tokens: jax.Array,
+    positions: jax.Array | None = None,
+    segment_ids: jax.Array | None = None,
+    adapter: Adapter | None = None,
+    remat: bool = False,
+) -> jax.Array:
+    """Final hidden states [B, T, D] of tokens [B, T]; hidden[:, t] predicts token t + 1.
+
+    positions [B, T] default to 0, 1, ...; segment_ids [B, T] keep packed sequences apart. `remat` recomputes whole
+    layers in the backward pass; attention scores are recomputed in any case: they alone grow with T squared.
+    """
+    hidden, _ = _run(config, params, tokens, _positions(tokens, positions), segment_ids, None, adapter, remat)
+    return hidden
+
+
+def prefill(
+    config: DecoderConfig,
+    params: Params,
+    tokens: jax.Array,
+    lengths: jax.Array,
+    cache_size: int | None = None,
+    adapter: Adapter | None = None,
+    remat: bool = False,
+) -> tuple[KeyValues, jax.Array]:
+    """Keys and values [L, N, K, P, d] of prompts [N, T] and the hidden state [N, D] of each one's last token.
+
+    lengths [N] are at least 1. P is `cache_size`, at least T, or T. Differentiable, for a prompt shared in a loss.
+    """
+    N, T = tokens.shape
+    hidden, cache = _run(config, params, tokens, _positions(tokens, None), None, None, adapter, remat)
+    if cache_size is not None:
+        if cache_size < T:
+            raise ValueError(f"cache_size ({cache_size}) is smaller than the prompts ({T} tokens)")
+        cache = jax.tree.map(lambda x: jnp.pad(x, [(0, 0)] * 3 + [(0, cache_size - T), (0, 0)]), cache)
+    return cache, hidden[jnp.arange(N), lengths - 1]
+
+
+def forward_with_prefix(
+    config: DecoderConfig,
+    params: Params,
+    prefix: KeyValues,
+    prefix_lengths: jax.Array,
+    tokens: jax.Array,
+    adapter: Adapter | None = None,
+    remat: bool = False,
+) -> jax.Array:
+    """Final hidden states [B, T, D] of tokens [B, T] that continue N prompts; row b continues prompt b // (B / N).
+
+    prefix [L, N, K, P, d] comes from `prefill`: inside the same differentiated function, gradients reach the prompt.
+    """
+    B, T = tokens.shape
+    N = prefix_lengths.shape[0]
+    if B % N:
+        raise ValueError(f"{B} rows cannot be shared evenly by {N} prompts")
+    positions = jnp.repeat(prefix_lengths, B // N)[:, None] + jnp.arange(T)[None, :]
+    hidden, _ = _run(config, params, tokens, positions, None, (prefix, prefix_lengths), adapter, remat)
+    return hidden
+
+
+def forward_shared(
+    config: DecoderConfig,
+    params: Params,
+    prompts: jax.Array,
+    prompt_lengths: jax.Array,
+    completions: jax.Array,
+    adapter: Adapter | None = None,
+    remat: bool = False,
+) -> jax.Array:
+    """Hidden states [B, T, D] where hidden[:, t] predicts completions[:, t]; each prompt's forward pass is run once.
+
+    prompts [N, P] right-padded, prompt_lengths [N], completions [B, T] with B = N G in prompt order.
+    """
+    prefix, last = prefill(config, params, prompts, prompt_lengths, adapter=adapter, remat=remat)
+    hidden = forward_with_prefix(config, params, prefix, prompt_lengths, completions[:, :-1], adapter, remat)
+    return jnp.concatenate(
+        [jnp.repeat(last, completions.shape[0] // prompts.shape[0], axis=0)[:, None], hidden], axis=1
+    )
+
+
+def logits(config: DecoderConfig, params: Params, hidden: jax.Array) -> jax.Array:
+    """Next-token logits [..., V] in float32 of hidden states [..., D]."""
+    table = params["embed"] if config.tied_embeddings else params["unembed"]
+    return jnp.einsum("...d,vd->...v", hidden, table, preferred_element_type=jnp.float32)
+
+
+def empty_cache(config: DecoderConfig, rows: int, size: int, dtype: jnp.dtype) -> KeyValues:
+    """Zeros [L, B, K, S, d] for keys and for values."""
+    shape = (config.layers, rows, config.key_heads, size, config.head_size)
+    return KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+
+
+def decode_step(
+    config: DecoderConfig,
+    params: Params,
+    prefix: KeyValues,
+    prefix_lengths: jax.Array,
+    cache: KeyValues,
+    tokens: jax.Array,
+    step: jax.Array,
+) -> tuple[jax.Array, KeyValues]:
+    """One token per row: hidden states [B, D] and the cache with the tokens' keys at slot `step`.
+
+    prefix [L, N, K, P, d] is shared by B / N rows each; cache [L, B, K, S, d] holds what each row has generated;
+    tokens [B] are every row's `step`-th own token, so that all rows write the same slot.
+    """
+    B, S = tokens.shape[0], cache.k.shape[3]
+    positions = (jnp.repeat(prefix_lengths, B // prefix_lengths.shape[0]) + step)[:, None]
+    cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)
+    visible = (jnp.arange(S) <= step)[None, None, :]
+
+    def body(carry: tuple, xs: tuple) -> tuple:
+        x, keys = carry
+        layer, weights, before = xs
+
+        def attend(q: jax.Array, new: KeyValues) -> jax.Array:
+            nonlocal keys
+            keys = jax.tree.map(
+                lambda c, n: jax.lax.dynamic_update_slice(c, n[None], (layer, 0, 0, step, 0)), keys, new
+            )
+            own = jax.tree.map(lambda c: jax.lax.dynamic_index_in_dim(c, layer, keepdims=False), keys)
+            return attention.attend(q, own, visible, Prefix(before, prefix_lengths))
+
+        return (_layer(config, weights, x, cos, sin, attend, None), keys), None
+
+    x = params["embed"][tokens][:, None]
+    layers = {name: params[name] for name in LAYER_PARAMETERS}
+    (x, cache), _ = jax.lax.scan(body, (x, cache), (jnp.arange(config.layers), layers, prefix))
+    return _norm(x[:, 0], params["final_norm"], config.norm_epsilon), cache
+
+
+def _run(
+    config: DecoderConfig,
+    params: Params,
+    tokens: jax.Array,
+    positions: jax.Array,
+    segment_ids: jax.Array | None,
+    prefix: tuple[KeyValues, jax.Array] | None,
+    adapter: Adapter | None,
+    remat: bool,
+) -> tuple[jax.Array, KeyValues]:
+    """Hidden states [B, T, D] and all layers' keys and values [L, B, K, T, d]."""
+    cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)
+    scale = 0.0 if adapter is None else adapter.scale
+
+    def body(x: jax.Array, xs: tuple) -> tuple[jax.Array, KeyValues]:
+        weights, low_rank, before = xs
+        produced: list[KeyValues] = []
+
+        @jax.checkpoint
+        def attend(q: jax.Array, own: KeyValues) -> jax.Array:
+            shared = None if prefix is None else Prefix(before, prefix[1])
+            return attention.causal(q, own, segment_ids, shared)
+
+        def remember(q: jax.Array, own: KeyValues) -> jax.Array:
+            produced.append(own)
+            return attend(q, own)
+
+        x = _layer(config, weights, x, cos, sin, remember, None if low_rank is None else (low_rank, scale))
+        return x, produced[0]
+
+    layers = {name: params[name] for name in LAYER_PARAMETERS}
+    stacked = (layers, None if adapter is None else adapter.weights, None if prefix is None else prefix[0])
+    x, cache = jax.lax.scan(jax.checkpoint(body) if remat else body, params["embed"][tokens], stacked)
+    return _norm(x, params["final_norm"], config.norm_epsilon), cache
+
+
+def _layer(
+    config: DecoderConfig,
+    weights: Params,
+    x: jax.Array,
+    cos: jax.Array,
+    sin: jax.Array,
+    attend: Attend,
+    low_rank: tuple[dict, float] | None,
+) -> jax.Array:
+    """One residual block: x [B, T, D] -> [B, T, D]; `attend` maps queries [B, T, H, d] and own keys to [B, T, H, d]."""
+    B, T, _ = x.shape
+
+    def project(y: jax.Array, name: str) -> jax.Array:
+        out = y @ weights[name]
+        if low_rank is not None and name in low_rank[0]:
+            pair = low_rank[0][name]
+            out = out + (y @ pair["a"] @ pair["b"]).astype(out.dtype) * low_rank[1]
+        return out
+
+    y = _norm(x, weights["attn_norm"], config.norm_epsilon)
+    q, k, v = (project(y, name).reshape(B, T, -1, config.head_size) for name in ("q", "k", "v"))
+    q, k = attention.rotate(q, cos, sin), attention.rotate(k, cos, sin)
+    mixed = attend(q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2)))
+    x = x + project(mixed.reshape(B, T, -1), "o")
+    y = _norm(x, weights["mlp_norm"], config.norm_epsilon)
+    return x + project(jax.nn.silu(project(y, "gate")) * project(y, "up"), "down")
+
+
+def _norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:
+    """RMSNorm, statistics in float32."""
+    wide = x.astype(jnp.float32)
+    wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
+    return wide.astype(x.dtype) * jnp.broadcast_to(weight, x.shape)
+
+
+def _positions(tokens: jax.Array, positions: jax.Array | None) -> jax.Array:
+    return jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape) if positions is None else positions

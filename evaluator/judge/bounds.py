@@ -1,0 +1,130 @@
+"""How far an output may be from the oracle, and which precision an error that is too large points to.
+
+Two measures are bounded, both free of units: the norm error |seen - exact| / |exact|, and for each element
+|seen_i - exact_i| / (|exact_i| + rms(exact)). The second lets no element hide among larger ones, the first no
+systematic error that stays small everywhere; zeros score 1 on the first however small the output is.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluator import _core
+from evaluator.judge.oracle import Expected
+from evaluator.records import Outcome
+
+REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
+
+# Relative spacing of each class: 23, 10 and 10 explicit bits. Half differs from TF32 in range alone.
+SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}
+
+# Spacings allowed beyond what the reference needs, by family: eight times the largest error of an honest float32
+# program over all cases, sums taken left to right included. Recalibrate with `python -m evaluator.judge.calibrate`.
+N_EPS = {
+    "elementwise": 16.0,
+    "rowwise": 128.0,
+    "reduction": 128.0,
+    "scan": 128.0,
+    "matmul": 64.0,
+    "loss": 128.0,
+}
+N_EPS_DEFAULT = 128.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """What one output of one case may be off by."""
+
+    norm: float
+    element: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One output measured against its bound."""
+
+    output: int  # which output
+    errors: "_core.Comparison"
+    bound: Bound
+
+    @property
+    def ok(self) -> bool:
+        return self.errors.norm_error <= self.bound.norm and self.errors.element_error <= self.bound.element
+
+    @property
+    def excess(self) -> float:
+        """Error over bound on the worse of the two measures; at most 1 where it passes."""
+        return max(
+            _ratio(self.errors.norm_error, self.bound.norm), _ratio(self.errors.element_error, self.bound.element)
+        )
+
+
+def bound_for(reference: np.ndarray, exact: np.ndarray, family: str, precision: str, integral: bool) -> Bound:
+    """The bound of one output: 0 for integers, else the larger of 8 x the reference's error and n_eps spacings."""
+    if integral or not np.issubdtype(reference.dtype, np.floating):
+        return Bound(norm=0.0, element=0.0)
+    own = _core.compare(np.ascontiguousarray(reference), exact)
+    spacing = SPACING[precision]
+    # TF32 and half round the operands once; sums are still float32, so the family's allowance does not scale with them.
+    allowed = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"] + (0.0 if precision == "fp32" else 4 * spacing)
+    return Bound(
+        norm=max(REFERENCE_FACTOR * own.norm_error, allowed), element=max(REFERENCE_FACTOR * own.element_error, allowed)
+    )
+
+
+def measure(seen: Sequence[np.ndarray], expected: Expected, family: str, precision: str) -> list[Finding]:
+    """Every output of a program against its bound, in order."""
+    return [
+        Finding(
+            output=index,
+            errors=_core.compare(np.ascontiguousarray(array), exact),
+            bound=bound_for(reference, exact, family, precision, expected.integral),
+        )
+        for index, (array, reference, exact) in enumerate(zip(seen, expected.reference, expected.exact, strict=True))
+    ]
+
+
+def precision_of(errors: "_core.Comparison") -> str:
+    """Class that the norm error of an output speaks for: fp32, tf32 (half differs in range alone), bf16, or none."""
+    if errors.norm_error <= 32 * SPACING["fp32"]:
+        return "fp32"
+    if errors.norm_error <= SPACING["half"]:
+        return "half"
+    return "bf16" if errors.norm_error <= 2.0**-7 else "none"
+
+
+def outcome_of(errors: "_core.Comparison") -> Outcome:
+    """`precision_downgrade` where an error too large looks like coarse rounding, else `wrong_value`.
+
+    Rounding touches most elements, with errors of either sign: it is hardly aligned with the output. A wrong epsilon,
+    scale or term of the same size is aligned with it, or sits in a few elements.
+    """
+    rounding = errors.share_off > 0.5 and abs(errors.alignment) < 0.5
+    known = precision_of(errors) in ("half", "bf16") and errors.element_error <= 2.0**-6
+    return Outcome.PRECISION_DOWNGRADE if rounding and known else Outcome.WRONG_VALUE
+
+
+def describe(finding: Finding, case: str, seed: int, shape: tuple[int, ...]) -> str:
+    """One line: worst element, seen, expected, bound."""
+    errors = finding.errors
+    place = [int(i) for i in np.unravel_index(errors.worst_index, shape)] if shape else []
+    if errors.mismatched:
+        allowed = f"{errors.mismatched} elements differ in being finite, NaN or infinite"
+    elif finding.bound.element == 0.0:
+        allowed = "equality expected (integers)"
+    else:
+        allowed = (
+            f"error {errors.element_error:.2e} (norm {errors.norm_error:.2e}), "
+            f"bound {finding.bound.element:.2e} (norm {finding.bound.norm:.2e})"
+        )
+    return (
+        f"case {case}, seed {seed}, output {finding.output}{place}: seen {errors.worst_seen:.9g}, "
+        f"expected {errors.worst_expected:.9g}; {allowed}"
+    )
+
+
+def _ratio(error: float, bound: float) -> float:
+    if error == 0.0:
+        return 0.0
+    return error / bound if bound > 0.0 else float("inf")

@@ -1,0 +1,99 @@
+"""Correctness: every case within its bound, alike in every thread order."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from evaluator import _core
+from evaluator.devices import cpu
+from evaluator.judge.bounds import Finding, bound_for, describe, measure, outcome_of
+from evaluator.judge.cases import cases_of
+from evaluator.judge.memory_safety import PASSES, guarded_run, right
+from evaluator.judge.modes import Effort
+from evaluator.judge.oracle import Expected, Oracle
+from evaluator.judge.seeds import derive
+from evaluator.records import CaseError, Outcome, ProgramFault, Rung
+from evaluator.tasks.task import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One draw that a program is tried on."""
+
+    name: str
+    seed: int
+
+
+def schedule(task: Task, effort: Effort, seed: int, only: Sequence[str] | None) -> list[Case]:
+    """Cases in the order in which they are tried: plain first, then one draw of each hidden case, then the rest."""
+    names = [name for name in cases_of(task) if only is None or name in only or name == "plain"]
+    rounds = max(effort.plain_seeds, effort.hidden_seeds)
+    return [
+        Case(name, derive(seed, task.id, name, i)) for i in range(rounds) for name in names if i < _draws(effort, name)
+    ]
+
+
+def _draws(effort: Effort, name: str) -> int:
+    return effort.plain_seeds if name == "plain" else effort.hidden_seeds
+
+
+def check_orders(outputs: Sequence[Sequence[np.ndarray]], expected: Expected, task: Task) -> None:
+    """Outputs of the same input in several thread orders must agree within the bound. Raises `nondeterministic`."""
+    for other in outputs[1:]:
+        for index, (one, two) in enumerate(zip(outputs[0], other, strict=True)):
+            difference = _core.compare(np.ascontiguousarray(two), np.asarray(one, np.float64))
+            bound = bound_for(expected.reference[index], expected.exact[index], task.family, task.precision, False)
+            if difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element:
+                raise ProgramFault(
+                    Outcome.NONDETERMINISTIC,
+                    Rung.CORRECTNESS,
+                    f"another order of threads changes output {index} at flat index {difference.worst_index} from "
+                    f"{difference.worst_expected:.9g} to {difference.worst_seen:.9g}; look for a missing "
+                    "__syncthreads() or threads that write one element",
+                )
+
+
+def judge_case(outputs: Sequence[np.ndarray], expected: Expected, task: Task, case: Case) -> CaseError:
+    """The worst error of one case. Raises `wrong_value` or `precision_downgrade` where it is beyond its bound."""
+    findings = measure(outputs, expected, task.family, task.precision)
+    worst = max(findings, key=lambda finding: finding.excess)
+    if not worst.ok:
+        message = describe(worst, case.name, case.seed, expected.exact[worst.output].shape)
+        raise ProgramFault(outcome_of(worst.errors), Rung.CORRECTNESS, message)
+    return _case_error(worst, case)
+
+
+def check_cases(
+    session: cpu.Session, oracle: Oracle, task: Task, size: str, cases: Iterable[Case]
+) -> Iterator[CaseError]:
+    """Runs every case, in thread orders and guard sides by turns. Raises ProgramFault at the first that fails."""
+    for number, case in enumerate(cases):
+        expected = oracle.expected(task, size, case.name, case.seed)
+        if not expected.usable:
+            continue  # the reference itself overflows here, so the case asks for what nobody could avoid
+        how = PASSES[number % len(PASSES)]
+        report = guarded_run(session, expected.inputs, how, case.seed)
+        if not right(report.outputs, expected, task):
+            # The same input in another order tells a race from a plain mistake.
+            again = guarded_run(session, expected.inputs, PASSES[(number + 1) % len(PASSES)], case.seed)
+            check_orders([report.outputs, again.outputs], expected, task)
+        yield judge_case(report.outputs, expected, task, case)
+
+
+def worst_of_each(errors: Iterable[CaseError]) -> list[CaseError]:
+    """One record per case name: its largest error over bound."""
+    worst: dict[str, CaseError] = {}
+    for error in errors:
+        held = worst.get(error.case)
+        if held is None or error.error * held.bound > held.error * error.bound:
+            worst[error.case] = error
+    return list(worst.values())
+
+
+def _case_error(finding: Finding, case: Case) -> CaseError:
+    """The measure that comes closer to its bound speaks for the case."""
+    errors, bound = finding.errors, finding.bound
+    if errors.norm_error * bound.element > errors.element_error * bound.norm:
+        return CaseError(case=case.name, seed=case.seed, error=errors.norm_error, bound=bound.norm)
+    return CaseError(case=case.name, seed=case.seed, error=errors.element_error, bound=bound.element)

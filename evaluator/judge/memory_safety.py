@@ -1,0 +1,81 @@
+"""Memory safety: guarded runs in several thread orders, and replays that show what state survives."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evaluator.devices import cpu
+from evaluator.judge.bounds import measure
+from evaluator.judge.oracle import Expected
+from evaluator.records import Outcome, ProgramFault, Rung
+from evaluator.tasks.task import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """How one guarded run lays out memory and orders threads."""
+
+    order: str  # forward, reverse or random: races show as a difference between them
+    guard: str  # side of each buffer that touches a guard page
+
+
+# Every pair of neighbours differs in order and in guard, so two runs already see both ends of each buffer.
+PASSES = (Pass("forward", "right"), Pass("reverse", "left"), Pass("random", "right"), Pass("forward", "left"))
+
+
+def guarded_run(session: cpu.Session, inputs: Sequence[np.ndarray], how: Pass, seed: int) -> cpu.RunReport:
+    """One run from poisoned outputs. Raises ProgramFault for what the guards, canaries and poison show."""
+    report = session.run(list(inputs), order=how.order, seed=seed, guard=how.guard)
+    if report.modified:
+        names = ", ".join(map(str, report.modified))
+        raise _fault(
+            Outcome.MODIFIED_INPUT, f"the program changed its input {names}; inputs must stay as they were given"
+        )
+    if report.unwritten:
+        raise _fault(
+            Outcome.UNWRITTEN_OUTPUT, f"not every element of the output was written: {_places(report.unwritten)}"
+        )
+    if report.state_changed:
+        raise _fault(
+            Outcome.STATEFUL,
+            "writable globals of a module differ after the run from what they were when it was loaded; "
+            "keep nothing in __device__ variables, or put back what was there",
+        )
+    return report
+
+
+def replay_on_new_contents(
+    session: cpu.Session, open_fresh: Callable[[], cpu.Session], task: Task, first: Expected, second: Expected
+) -> None:
+    """Runs on `first`, then replays on `second` at the same addresses. Raises `stateful`.
+
+    Only a result that a new process gets right is state: a program that is wrong there as well is left to the correctness rung, which says more about it.
+    """
+    session.run(list(first.inputs), order="forward", seed=0, guard="right")
+    session.refill(list(second.inputs))
+    session.time(1)
+    if right(session.outputs(), second, task):
+        return
+    with open_fresh() as fresh:
+        report = fresh.run(list(second.inputs), order="forward", seed=0, guard="right")
+    if right(report.outputs, second, task):
+        raise _fault(
+            Outcome.STATEFUL,
+            "a replay on new contents at the same addresses gave another result than a new process; "
+            "an output or temporary must not be read before the same run has written it",
+        )
+
+
+def right(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> bool:
+    """Whether outputs are within their bounds."""
+    return all(finding.ok for finding in measure(outputs, expected, task.family, task.precision))
+
+
+def _places(unwritten: object) -> str:
+    text = str(unwritten)
+    return text if len(text) < 200 else text[:200] + "..."
+
+
+def _fault(outcome: Outcome, message: str) -> ProgramFault:
+    return ProgramFault(outcome, Rung.MEMORY_SAFETY, message)

@@ -1,0 +1,50 @@
+"""Recheck: timed launches must have computed, and a score that stands out must show again in a new process."""
+
+from collections.abc import Iterable
+
+from evaluator.devices import cpu
+from evaluator.judge.memory_safety import right
+from evaluator.judge.oracle import Expected
+from evaluator.records import Interval, Outcome, ProgramFault, Rung
+from evaluator.tasks.task import Task
+
+LARGE_SPEEDUP = 3.0
+RECORD_FACTOR = 2.0
+AGREEMENT = 0.10
+
+
+def check_timed_outputs(session: cpu.Session, timed: Expected, fresh: Expected, task: Task) -> None:
+    """The last timed launch's own outputs, then a replay on contents it has never seen. Raises `wrong_after_timing`."""
+    if not right(session.outputs(), timed, task):
+        raise _wrong("the outputs that timed launches left are wrong, though untimed runs on the same input were right")
+    session.refill(list(fresh.inputs))
+    session.time(1)
+    if not right(session.outputs(), fresh, task):
+        raise _wrong("right after timing, fresh contents at the same addresses gave a wrong output")
+
+
+def stands_out(speedup: Interval, record: float | None) -> bool:
+    """Whether a speed-up is large enough to be measured again: above 3, or above twice the task's record."""
+    return speedup.value > LARGE_SPEEDUP or (record is not None and speedup.value > RECORD_FACTOR * record)
+
+
+def check_reproduced(first: Interval, measured_again: Iterable[Interval]) -> Interval:
+    """The lower of two speed-ups that agree within 10 %. `measured_again` yields measurements in new processes, lazily.
+
+    A second one is taken where the first disagrees, since other load can spoil one. Raises `not_reproduced`.
+    """
+    seen = [first]
+    for again in measured_again:
+        seen.append(again)
+        if abs(again.value - first.value) <= AGREEMENT * first.value:
+            return min(first, again, key=lambda interval: interval.value)
+    values = ", ".join(f"{interval.value:.2f}" for interval in seen)
+    raise ProgramFault(
+        Outcome.NOT_REPRODUCED,
+        Rung.RECHECK,
+        f"speed-ups of {values} in as many processes; a score this large must show again within {AGREEMENT:.0%}",
+    )
+
+
+def _wrong(message: str) -> ProgramFault:
+    return ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)

@@ -1,0 +1,169 @@
+"""A pool of judging processes on this machine. A program may take its worker down, never a result."""
+
+import collections
+import dataclasses
+import multiprocessing
+import time
+from collections.abc import Iterator, Mapping
+from multiprocessing import connection
+from typing import Any
+
+from evaluator.judge.findings import Findings
+from evaluator.judge.job import Job
+from evaluator.program.identity import sha256
+from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
+from evaluator.workers import judging_process
+
+__all__ = ["Job", "LocalPool"]
+
+ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
+
+
+@dataclasses.dataclass
+class _Worker:
+    process: multiprocessing.process.BaseProcess
+    pipe: connection.Connection
+    job: Job | None = None
+    deadline_s: float = 0.0  # on the monotonic clock
+
+
+class LocalPool:
+    """`workers` spawned processes, each with a judge of its own made from `judge_options` (arguments of `Judge`).
+
+    Jobs wait here and go to whichever worker is free. A worker that dies, or holds a job for longer than `deadline_s`,
+    is replaced and its job judged again; after the second loss the verdict is `evaluator_error`. Start it from a thread
+    that lives as long as the pool: workers end with the thread that started them.
+    """
+
+    def __init__(
+        self, workers: int, judge_options: Mapping[str, Any] | None = None, deadline_s: float = 300.0, start: bool = True
+    ):
+        if workers < 1:
+            raise ValueError(f"seen {workers} workers, expected at least 1")
+        self._options = dict(judge_options or {})
+        self._deadline_s = deadline_s
+        # Spawned, never forked: the parent may hold JAX, whose threads do not survive a fork.
+        self._context = multiprocessing.get_context("spawn")
+        self._waiting: collections.deque[Job] = collections.deque()
+        self._losses: collections.Counter[int] = collections.Counter()
+        self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
+        self._size = workers
+        self._workers: list[_Worker] = []
+        if start:
+            self._hire()
+
+    def __enter__(self) -> "LocalPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def outstanding(self) -> int:
+        """Jobs submitted whose verdicts have not been handed out."""
+        return len(self._waiting) + len(self._done) + sum(worker.job is not None for worker in self._workers)
+
+    def submit(self, job: Job) -> None:
+        """Queues a job. Returns at once; ask `completed` for its verdict."""
+        self._waiting.append(job)
+        self._hire()
+        self._assign()
+
+    def completed(self) -> Iterator[tuple[Job, Verdict]]:
+        """Jobs and verdicts in the order in which they end, until nothing submitted is outstanding."""
+        while self.outstanding:
+            self._hire()
+            self._assign()
+            if not self._done:
+                self._collect()
+            while self._done:
+                yield self._done.popleft()
+
+    def close(self) -> None:
+        """Ends the workers; what they held is dropped."""
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
+        self._waiting.clear()
+        self._done.clear()
+
+    def _hire(self) -> None:
+        while len(self._workers) < self._size:
+            ours, theirs = self._context.Pipe()
+            arguments = (theirs, self._options)
+            # Not daemonic: a worker has children of its own (oracle, tracer, compiler, runner).
+            process = self._context.Process(target=judging_process.main, args=arguments, name="judge", daemon=False)
+            process.start()
+            theirs.close()
+            self._workers.append(_Worker(process=process, pipe=ours))
+
+    def _assign(self) -> None:
+        for worker in list(self._workers):
+            if not self._waiting:
+                return
+            if worker.job is None:
+                job = self._waiting.popleft()
+                worker.job, worker.deadline_s = job, time.monotonic() + self._deadline_s
+                try:
+                    worker.pipe.send(job)
+                except OSError:
+                    self._lose(worker, "the judging process ended before it could take the job")
+
+    def _collect(self) -> None:
+        """Waits for one event: a verdict, a death or a deadline."""
+        busy = [worker for worker in self._workers if worker.job is not None]
+        until_s = min((worker.deadline_s for worker in busy), default=time.monotonic())
+        ready = connection.wait([worker.pipe for worker in busy], timeout=max(0.0, until_s - time.monotonic()))
+        for worker in busy:
+            if worker.pipe in ready:
+                try:
+                    verdict = worker.pipe.recv()
+                except (EOFError, OSError):
+                    self._lose(worker, "the judging process died")
+                else:
+                    self._finish(worker, verdict)
+            elif time.monotonic() >= worker.deadline_s:
+                self._lose(worker, f"the judging process gave no verdict within {self._deadline_s:.0f} s")
+
+    def _finish(self, worker: _Worker, verdict: Verdict) -> None:
+        assert worker.job is not None
+        self._losses.pop(id(worker.job), None)
+        self._done.append((worker.job, verdict))
+        worker.job = None
+
+    def _lose(self, worker: _Worker, reason: str) -> None:
+        """Replaces a worker and queues its job first, or gives it up after the second loss."""
+        job, worker.job = worker.job, None
+        self._workers.remove(worker)
+        exit_code = _end(worker)
+        self._hire()
+        if job is None:
+            return
+        self._losses[id(job)] += 1
+        if self._losses[id(job)] < ATTEMPTS:
+            self._waiting.appendleft(job)
+            return
+        del self._losses[id(job)]
+        self._done.append((job, self._lost_verdict(job, f"{reason} (exit code {exit_code}), {ATTEMPTS} times")))
+
+    def _lost_verdict(self, job: Job, message: str) -> Verdict:
+        found = Findings(
+            task=job.task.id,
+            size=job.size,
+            device=str(self._options.get("device", "cpu")),
+            mode=Mode(self._options.get("mode", Mode.QUICK)),
+            program_sha256="" if job.completion else sha256(job.text),
+        )
+        return found.verdict(Fault(Outcome.EVALUATOR_ERROR, Rung.EXTRACT, message))
+
+
+def _end(worker: _Worker) -> int | None:
+    """Ends a worker and what it started; gives its exit code."""
+    worker.pipe.close()  # an idle worker leaves by itself, its children first
+    worker.process.join(timeout=0.2 if worker.job is None else 0.0)
+    if worker.process.is_alive():
+        worker.process.kill()
+        worker.process.join()
+    code = worker.process.exitcode
+    worker.process.close()
+    return code

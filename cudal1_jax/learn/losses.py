@@ -78,6 +78,14 @@ def clip_active(
     return (rising | falling).astype(jnp.float32)
 
 
+def truncated_importance(old_logprobs: jax.Array, sampler_logprobs: jax.Array, *, cap: float) -> jax.Array:
+    """min(pi_old / pi_sampler, cap) per token: corrects for a sampler that is not quite the policy.
+
+    [B, T]. Truncation bounds the variance at the price of a small bias. https://github.com/verl-project/verl/pull/2953
+    """
+    return jnp.minimum(jnp.exp(log_ratio(old_logprobs, sampler_logprobs)), cap)
+
+
 def kl_k1(logprobs: jax.Array, reference_logprobs: jax.Array) -> jax.Array:
     """log pi - log pi_ref per token: unbiased as a *value*, can be negative. [B, T]
 
@@ -112,14 +120,17 @@ def grpo(
     kl: KL,
     kl_weight: float,
     aggregate: Aggregate,
+    weights: jax.Array | None = None,
 ) -> Total:
     """GRPO: the clipped surrogate plus `kl_weight` times a KL penalty to the reference policy.
 
-    `old_logprobs` and `reference_logprobs` are constants: gradients do not flow into them.
+    `old_logprobs`, `reference_logprobs` and `weights` (of `truncated_importance`, on the surrogate) are constants:
+    gradients do not flow into them.
     """
-    old_logprobs = jax.lax.stop_gradient(old_logprobs)
-    reference_logprobs = jax.lax.stop_gradient(reference_logprobs)
+    old_logprobs, reference_logprobs = jax.lax.stop_gradient((old_logprobs, reference_logprobs))
     surrogate = clipped_surrogate(logprobs, old_logprobs, advantages, clip_low=clip_low, clip_high=clip_high)
+    if weights is not None:
+        surrogate = surrogate * jax.lax.stop_gradient(weights)
     return aggregate(surrogate + kl_weight * kl(logprobs, reference_logprobs), mask)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from cudal1_jax.contrastive.records import Judged
-from cudal1_jax.contrastive.reward import JumpRule, settle, speedup
+from cudal1_jax.contrastive.reward import speedup
 from evaluator.records import Interval
 
 
@@ -24,7 +24,7 @@ Select = Callable[[Sequence[Exemplar], int, np.random.Generator], list[Exemplar]
 """(correct programs of one task, how many to show, generator) -> exemplars; fewer where the store holds fewer."""
 
 
-def pool(judged: Iterable[Judged], task: str, rule: JumpRule) -> list[Exemplar]:
+def pool(judged: Iterable[Judged], task: str) -> list[Exemplar]:
     """The distinct programs of a task that are right and were measured, in the order in which the run met them.
 
     A program that was measured several times has the interval of its median measurement (the lower one of two), so
@@ -33,11 +33,10 @@ def pool(judged: Iterable[Judged], task: str, rule: JumpRule) -> list[Exemplar]:
     measured: dict[str, list[Interval]] = {}
     texts: dict[str, str] = {}
     for entry in judged:
-        verdict = settle(entry.verdict, entry.recheck, rule)
-        interval = speedup(verdict) if entry.task == task and verdict.ok else None
+        interval = speedup(entry.verdict) if entry.task == task and entry.verdict.ok else None
         if interval is not None:
-            measured.setdefault(verdict.program_sha256, []).append(interval)
-            texts[verdict.program_sha256] = entry.program
+            measured.setdefault(entry.verdict.program_sha256, []).append(interval)
+            texts[entry.verdict.program_sha256] = entry.program
     return [
         Exemplar(program=texts[sha256], speedup=_lower_median(intervals), sha256=sha256)
         for sha256, intervals in measured.items()

@@ -20,7 +20,7 @@ def render(task: Task, size: str, exemplars: Sequence[Exemplar], device: str) ->
     ranked = sorted(exemplars, key=lambda exemplar: exemplar.speedup.value)
     return _template("request").format(
         device=device,
-        task=_task_block(task, size),
+        task=task_text(task, size).strip("\n"),
         exemplars=_template("exemplars").format(programs="".join(map(_exemplar_block, ranked))) if ranked else "",
     )
 
@@ -32,8 +32,9 @@ def completion(analysis: str, design: str, code: str) -> str:
     return _template("completion").format(analysis=analysis.strip(), design=design.strip(), code=code.strip("\n"))
 
 
-def _task_block(task: Task, size: str) -> str:
-    return task_text(task, size).strip("\n")
+def can_show(program: str) -> bool:
+    """Whether `render` accepts a program as an exemplar."""
+    return FENCE not in program
 
 
 def _exemplar_block(exemplar: Exemplar) -> str:
@@ -48,7 +49,7 @@ def _exemplar_block(exemplar: Exemplar) -> str:
 
 
 def _refuse_fence(text: str) -> None:
-    if FENCE in text:
+    if not can_show(text):
         line = text[: text.index(FENCE)].count("\n") + 1
         raise ValueError(
             f"line {line} of a text for a prompt holds {FENCE!r}, which would end its code block: remove it"

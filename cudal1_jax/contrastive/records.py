@@ -1,4 +1,4 @@
-"""What the store keeps about one iteration: prompts, samples, recheck-settled verdicts, metrics."""
+"""What the store keeps: prompts, samples, verdicts and hack cases."""
 
 import dataclasses
 
@@ -40,8 +40,7 @@ class Judged:
     task: str
     program: str  # "" where no program was found in the completion
     name: str  # where it came from: a file for seeds, "" for samples
-    verdict: Verdict  # the first measurement
-    recheck: Verdict | None  # the second, where the first was a sudden jump
+    verdict: Verdict
 
 
 @dataclasses.dataclass(frozen=True)

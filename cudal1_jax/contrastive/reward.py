@@ -1,23 +1,14 @@
-"""From verdicts to rewards: the speed-up, its smoothing over a task's history, and what makes a jump suspicious."""
+"""From verdicts to rewards: the speed-up, and its smoothing over a task's history."""
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evaluator.records import Interval, Outcome, Rung, Verdict
+from cudal1_jax.contrastive.records import Judged
+from evaluator.records import Interval, Outcome, Verdict
 
 # The baselines that are timed in turn with the program; a reward never rests on a stored time.
 PAIRED = {"cpu": ("plain",), "cuda": ("eager", "graph")}
-
-
-@dataclasses.dataclass(frozen=True)
-class JumpRule:
-    """When a speed-up is measured a second time, and when the second measurement rejects it."""
-
-    above: float = 3.0  # any speed-up above this
-    times_record: float = 2.0  # any speed-up above this many times the task's record
-    tolerance: float = 0.1  # largest relative difference between the two measurements
 
 
 def speedup(verdict: Verdict) -> Interval | None:
@@ -46,7 +37,9 @@ def success(verdict: Verdict) -> float:
     return float(verdict.ok)
 
 
-def smooth(rewards: Sequence[float], history: Sequence[float], *, window: int, sigma_min: float, clip: float) -> list:
+def smooth(
+    rewards: Sequence[float], history: Sequence[float], *, window: int, sigma_min: float, clip: float
+) -> list[float]:
     """(r - mu) / sigma clipped to [-clip, clip]; mu, sigma over the last `window` rewards of `ok` programs of the task.
 
     sigma (of the population) is at least `sigma_min`; without any history every smoothed reward is 0.
@@ -58,28 +51,7 @@ def smooth(rewards: Sequence[float], history: Sequence[float], *, window: int, s
     return [float(value) for value in np.clip(scaled, -clip, clip)]
 
 
-def is_jump(verdict: Verdict, record: float | None, rule: JumpRule) -> bool:
-    """Whether a speed-up must be reproduced before it counts. `record`: the task's best so far, None without one."""
-    measured = speedup(verdict) if verdict.ok else None
-    if measured is None:
-        return False
-    return measured.value > rule.above or (record is not None and measured.value > rule.times_record * record)
-
-
-def settle(verdict: Verdict, recheck: Verdict | None, rule: JumpRule) -> Verdict:
-    """The verdict that counts: the first one, or `not_reproduced` where a second measurement contradicts it."""
-    if recheck is None:
-        return verdict
-    first, second = speedup(verdict), speedup(recheck)
-    if not recheck.ok or second is None:
-        reason = f"the second measurement ended in {recheck.outcome}: {recheck.message}"
-    elif first is not None and abs(second.value - first.value) > rule.tolerance * first.value:
-        reason = (
-            f"measured {first.value:.3f}x, then {second.value:.3f}x with other seeds: more than"
-            f" {rule.tolerance:.0%} apart"
-        )
-    else:
-        return verdict
-    return dataclasses.replace(
-        verdict, outcome=Outcome.NOT_REPRODUCED, rung=Rung.RECHECK, message=reason, speedups={}, speedup=None
-    )
+def record(judged: Iterable[Judged], task: str) -> float | None:
+    """The best speed-up of a task so far, None without one: what makes a jump sudden (the judge measures it again)."""
+    measured = [speedup(entry.verdict) for entry in judged if entry.task == task and entry.verdict.ok]
+    return max((interval.value for interval in measured if interval is not None), default=None)

@@ -30,10 +30,6 @@ CREATE TABLE verdicts (            -- one row per sample, for ever: a repeated i
   PRIMARY KEY (step, sample)
 ) WITHOUT ROWID;
 CREATE INDEX verdicts_by_task ON verdicts (task, step, sample);
-CREATE TABLE rechecks (            -- second measurement of a sudden jump
-  step INTEGER NOT NULL, sample INTEGER NOT NULL, json TEXT NOT NULL,
-  PRIMARY KEY (step, sample)
-) WITHOUT ROWID;
 CREATE TABLE hack_cases (
   task TEXT NOT NULL, sha256 TEXT NOT NULL, reason TEXT NOT NULL,
   PRIMARY KEY (task, sha256)

@@ -35,7 +35,8 @@ class Store:
         """Open the store at `path`, creating it if absent. StoreError: corrupt, foreign or newer file, full disk."""
         self.path = path
         is_new = not path.exists() or path.stat().st_size == 0
-        self._connection = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None)
+        with self._advice():
+            self._connection = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None)
         try:
             with self._advice():
                 if not is_new:
@@ -65,15 +66,17 @@ class Store:
     def record_rollout(self, step: int, prompts: Sequence[Prompt], samples: Sequence[Sample]) -> None:
         """Keep an iteration's prompts and samples together: all or none of them are there after a crash."""
         with self._transaction() as cursor:
+            if cursor.execute("SELECT 1 FROM samples WHERE step = ?", (step,)).fetchone():
+                return
             cursor.executemany(
-                "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?)", [(step, p.prompt, p.task, p.text) for p in prompts]
+                "INSERT INTO prompts VALUES (?, ?, ?, ?)", [(step, p.prompt, p.task, p.text) for p in prompts]
             )
             cursor.executemany(
-                "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?, ?)",
+                "INSERT INTO lineage VALUES (?, ?, ?, ?)",
                 [(step, p.prompt, place, sha256) for p in prompts for place, sha256 in enumerate(p.exemplars)],
             )
             cursor.executemany(
-                "INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
                     (step, s.sample, s.prompt, s.text, _blob(s.tokens, "<i4"), _blob(s.logprobs, "<f4"), s.finished)
                     for s in samples
@@ -98,13 +101,6 @@ class Store:
                     verdict.outcome,
                     verdict_json.to_json(verdict),
                 ),
-            )
-
-    def record_recheck(self, step: int, sample: int, verdict: Verdict) -> None:
-        """Keep the second measurement of a sudden jump."""
-        with self._transaction() as cursor:
-            cursor.execute(
-                "INSERT OR IGNORE INTO rechecks VALUES (?, ?, ?)", (step, sample, verdict_json.to_json(verdict))
             )
 
     def record_hack(self, case: HackCase) -> None:
@@ -154,9 +150,8 @@ class Store:
     def judged(self, *, first_step: int = SEED_STEP, end_step: int | None = None) -> list[Judged]:
         """Verdicts of iterations first_step <= step < end_step (None: all), by step and sample."""
         rows = self._rows(
-            "SELECT v.step, v.sample, v.task, COALESCE(p.text, ''), v.name, v.json, r.json FROM verdicts v"
+            "SELECT v.step, v.sample, v.task, COALESCE(p.text, ''), v.name, v.json FROM verdicts v"
             " LEFT JOIN programs p ON p.task = v.task AND p.sha256 = v.sha256"
-            " LEFT JOIN rechecks r ON r.step = v.step AND r.sample = v.sample"
             " WHERE v.step >= ? AND v.step < ? ORDER BY v.step, v.sample",
             first_step,
             2**62 if end_step is None else end_step,
@@ -169,9 +164,8 @@ class Store:
                 program=program,
                 name=name,
                 verdict=verdict_json.from_json(verdict),
-                recheck=None if recheck is None else verdict_json.from_json(recheck),
             )
-            for step, sample, task, program, name, verdict, recheck in rows
+            for step, sample, task, program, name, verdict in rows
         ]
 
     def hack_cases(self) -> list[HackCase]:

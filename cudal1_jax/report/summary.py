@@ -9,7 +9,6 @@ from typing import Any
 
 from cudal1_jax.contrastive.exemplars import Exemplar, pool
 from cudal1_jax.contrastive.records import SEED_STEP, Judged
-from cudal1_jax.contrastive.reward import JumpRule, settle
 from cudal1_jax.report.run_directory import RunDirectory, RunError, write_whole
 
 EMULATOR_NOTE = (
@@ -53,7 +52,6 @@ def summarise(
     novel: Sequence[bool],
     tasks: Sequence[str],
     directory: RunDirectory,
-    rule: JumpRule,
     *,
     config: str,
     device: str,
@@ -62,9 +60,8 @@ def summarise(
     seconds: float,
 ) -> Summary:
     """Add up the verdicts of a run; `novel[i]` says whether `judged[i]` was new when it was written."""
-    settled = [settle(entry.verdict, entry.recheck, rule) for entry in judged]
-    outcomes = [verdict.ok for entry, verdict in zip(judged, settled, strict=True) if entry.step != SEED_STEP]
-    results = tuple(_task_result(task, judged, rule, directory) for task in tasks)
+    outcomes = [entry.verdict.ok for entry in judged if entry.step != SEED_STEP]
+    results = tuple(_task_result(task, judged, directory) for task in tasks)
     return Summary(
         config=config,
         device=device,
@@ -74,17 +71,17 @@ def summarise(
         samples=len(outcomes),
         ok=sum(outcomes),
         success_rate=_share(outcomes),
-        novel_ok=sum(new and verdict.ok for new, verdict in zip(novel, settled, strict=True)),
+        novel_ok=sum(new and entry.verdict.ok for new, entry in zip(novel, judged, strict=True)),
         geomean_speedup=_geomean([result.best_speedup or 1.0 for result in results]),
         tasks=results,
     )
 
 
-def save(directory: RunDirectory, summary: Summary, judged: Sequence[Judged], rule: JumpRule) -> None:
+def save(directory: RunDirectory, summary: Summary, judged: Sequence[Judged]) -> None:
     """Write the best program of each task, then `summary.json`, whose presence means that the run has finished."""
     directory.programs.mkdir(exist_ok=True)
     for result in summary.tasks:
-        best = _best(judged, result.task, rule)
+        best = _best(judged, result.task)
         if best is not None:
             write_whole(_program_path(directory, result.task), best.program)
     write_whole(directory.summary, json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
@@ -130,13 +127,9 @@ def table(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _task_result(task: str, judged: Sequence[Judged], rule: JumpRule, directory: RunDirectory) -> TaskResult:
-    sampled = [
-        settle(entry.verdict, entry.recheck, rule).ok
-        for entry in judged
-        if entry.task == task and entry.step != SEED_STEP
-    ]
-    best = _best(judged, task, rule)
+def _task_result(task: str, judged: Sequence[Judged], directory: RunDirectory) -> TaskResult:
+    sampled = [entry.verdict.ok for entry in judged if entry.task == task and entry.step != SEED_STEP]
+    best = _best(judged, task)
     if best is None:
         return TaskResult(task, None, None, None, _share(sampled), None, None)
     first = next(entry for entry in judged if entry.verdict.program_sha256 == best.sha256 and entry.task == task)
@@ -151,8 +144,8 @@ def _task_result(task: str, judged: Sequence[Judged], rule: JumpRule, directory:
     )
 
 
-def _best(judged: Sequence[Judged], task: str, rule: JumpRule) -> Exemplar | None:
-    return max(pool(judged, task, rule), key=lambda program: program.speedup.value, default=None)
+def _best(judged: Sequence[Judged], task: str) -> Exemplar | None:
+    return max(pool(judged, task), key=lambda program: program.speedup.value, default=None)
 
 
 def _program_path(directory: RunDirectory, task: str) -> Path:

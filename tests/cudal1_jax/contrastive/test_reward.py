@@ -2,10 +2,9 @@ import math
 
 import pytest
 
-from cudal1_jax.contrastive.reward import JumpRule, fill_unjudged, is_jump, reward, settle, smooth, speedup, success
+from cudal1_jax.contrastive.records import Judged
+from cudal1_jax.contrastive.reward import fill_unjudged, record, reward, smooth, speedup, success
 from evaluator.records import Interval, Outcome
-
-RULE = JumpRule(above=3.0, times_record=2.0, tolerance=0.1)
 
 
 def test_reward_on_a_cpu_is_the_speedup_over_the_plain_program(verdict):
@@ -54,32 +53,15 @@ def test_a_fault_of_ours_neither_rewards_nor_punishes(verdict):
     assert fill_unjudged([0.0], [verdict(outcome=Outcome.EVALUATOR_ERROR)]) == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("measured", "record", "expected"),
-    [(3.01, 3.0, True), (2.9, 1.4, True), (2.9, 1.5, False), (2.9, None, False), (1.0, 1.0, False)],
-)
-def test_a_sudden_jump_is_a_high_figure_or_twice_the_record(verdict, measured, record, expected):
-    assert is_jump(verdict(speedup=measured), record, RULE) is expected
-
-
-def test_a_failure_is_never_a_jump(verdict):
-    assert not is_jump(verdict(outcome=Outcome.WRONG_VALUE), 0.1, RULE)
-
-
-@pytest.mark.parametrize(
-    ("second", "outcome"), [(4.3, Outcome.OK), (3.5, Outcome.NOT_REPRODUCED), (4.5, Outcome.NOT_REPRODUCED)]
-)
-def test_a_second_measurement_more_than_a_tenth_away_rejects_the_first(verdict, second, outcome):
-    assert settle(verdict(speedup=4.0), verdict(speedup=second), RULE).outcome is outcome
-
-
-def test_a_program_that_fails_when_measured_again_is_not_reproduced_and_says_why(verdict):
-    settled = settle(verdict(speedup=4.0), verdict(outcome=Outcome.WRONG_VALUE, message="element 3"), RULE)
-    assert settled.outcome is Outcome.NOT_REPRODUCED
-    assert "wrong_value: element 3" in settled.message
-    assert reward(settled) == 0.0
-
-
-def test_a_verdict_that_was_not_rechecked_stands(verdict):
-    first = verdict(speedup=4.0)
-    assert settle(first, None, RULE) is first
+def test_the_record_of_a_task_counts_right_programs_of_that_task_only(verdict):
+    entries = [
+        Judged(step, 0, task, "p", "", verdict(speedup=speedup, outcome=outcome))
+        for step, task, speedup, outcome in [
+            (-1, "1_019", 1.2, Outcome.OK),
+            (0, "1_019", 1.7, Outcome.OK),
+            (1, "1_019", 9.0, Outcome.NOT_REPRODUCED),
+            (1, "1_023", 5.0, Outcome.OK),
+        ]
+    ]
+    assert record(entries, "1_019") == 1.7
+    assert record(entries, "1_040") is None

@@ -50,7 +50,8 @@ def replay_on_new_contents(
 ) -> None:
     """Runs on `first`, then replays on `second` at the same addresses. Raises `stateful`.
 
-    Only a result that a new process gets right is state: a program that is wrong there as well is left to the correctness rung, which says more about it.
+    Only a result that a new process gets right is state. A program that is wrong there as well is left to the
+    correctness rung, which says more about it.
     """
     session.run(list(first.inputs), order="forward", seed=0, guard="right")
     session.refill(list(second.inputs))

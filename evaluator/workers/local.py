@@ -1,10 +1,11 @@
 """A pool of judging processes on this machine. A program may take its worker down, never a result."""
 
+import atexit
 import collections
 import dataclasses
 import multiprocessing
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
 from typing import Any
 
@@ -20,10 +21,16 @@ ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evalua
 
 
 @dataclasses.dataclass
+class _Ticket:
+    job: Job
+    losses: int = 0  # workers that were lost while they held it
+
+
+@dataclasses.dataclass
 class _Worker:
     process: multiprocessing.process.BaseProcess
     pipe: connection.Connection
-    job: Job | None = None
+    ticket: _Ticket | None = None
     deadline_s: float = 0.0  # on the monotonic clock
 
 
@@ -36,7 +43,11 @@ class LocalPool:
     """
 
     def __init__(
-        self, workers: int, judge_options: Mapping[str, Any] | None = None, deadline_s: float = 300.0, start: bool = True
+        self,
+        workers: int,
+        judge_options: Mapping[str, Any] | None = None,
+        deadline_s: float = 300.0,
+        process_main: Callable[[connection.Connection, Mapping[str, Any]], None] = judging_process.main,
     ):
         if workers < 1:
             raise ValueError(f"seen {workers} workers, expected at least 1")
@@ -44,13 +55,14 @@ class LocalPool:
         self._deadline_s = deadline_s
         # Spawned, never forked: the parent may hold JAX, whose threads do not survive a fork.
         self._context = multiprocessing.get_context("spawn")
-        self._waiting: collections.deque[Job] = collections.deque()
-        self._losses: collections.Counter[int] = collections.Counter()
+        self._waiting: collections.deque[_Ticket] = collections.deque()
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
         self._size = workers
+        self._process_main = process_main
         self._workers: list[_Worker] = []
-        if start:
-            self._hire()
+        # Registered after multiprocessing's own exit handler, so it runs before that one waits for workers.
+        atexit.register(self.close)
+        self._hire()
 
     def __enter__(self) -> "LocalPool":
         return self
@@ -61,11 +73,11 @@ class LocalPool:
     @property
     def outstanding(self) -> int:
         """Jobs submitted whose verdicts have not been handed out."""
-        return len(self._waiting) + len(self._done) + sum(worker.job is not None for worker in self._workers)
+        return len(self._waiting) + len(self._done) + sum(worker.ticket is not None for worker in self._workers)
 
     def submit(self, job: Job) -> None:
         """Queues a job. Returns at once; ask `completed` for its verdict."""
-        self._waiting.append(job)
+        self._waiting.append(_Ticket(job))
         self._hire()
         self._assign()
 
@@ -81,6 +93,7 @@ class LocalPool:
 
     def close(self) -> None:
         """Ends the workers; what they held is dropped."""
+        atexit.unregister(self.close)
         for worker in self._workers:
             _end(worker)
         self._workers.clear()
@@ -92,7 +105,7 @@ class LocalPool:
             ours, theirs = self._context.Pipe()
             arguments = (theirs, self._options)
             # Not daemonic: a worker has children of its own (oracle, tracer, compiler, runner).
-            process = self._context.Process(target=judging_process.main, args=arguments, name="judge", daemon=False)
+            process = self._context.Process(target=self._process_main, args=arguments, name="judge", daemon=False)
             process.start()
             theirs.close()
             self._workers.append(_Worker(process=process, pipe=ours))
@@ -101,17 +114,16 @@ class LocalPool:
         for worker in list(self._workers):
             if not self._waiting:
                 return
-            if worker.job is None:
-                job = self._waiting.popleft()
-                worker.job, worker.deadline_s = job, time.monotonic() + self._deadline_s
+            if worker.ticket is None:
+                worker.ticket, worker.deadline_s = self._waiting.popleft(), time.monotonic() + self._deadline_s
                 try:
-                    worker.pipe.send(job)
+                    worker.pipe.send(worker.ticket.job)
                 except OSError:
                     self._lose(worker, "the judging process ended before it could take the job")
 
     def _collect(self) -> None:
         """Waits for one event: a verdict, a death or a deadline."""
-        busy = [worker for worker in self._workers if worker.job is not None]
+        busy = [worker for worker in self._workers if worker.ticket is not None]
         until_s = min((worker.deadline_s for worker in busy), default=time.monotonic())
         ready = connection.wait([worker.pipe for worker in busy], timeout=max(0.0, until_s - time.monotonic()))
         for worker in busy:
@@ -126,25 +138,23 @@ class LocalPool:
                 self._lose(worker, f"the judging process gave no verdict within {self._deadline_s:.0f} s")
 
     def _finish(self, worker: _Worker, verdict: Verdict) -> None:
-        assert worker.job is not None
-        self._losses.pop(id(worker.job), None)
-        self._done.append((worker.job, verdict))
-        worker.job = None
+        assert worker.ticket is not None
+        self._done.append((worker.ticket.job, verdict))
+        worker.ticket = None
 
     def _lose(self, worker: _Worker, reason: str) -> None:
         """Replaces a worker and queues its job first, or gives it up after the second loss."""
-        job, worker.job = worker.job, None
+        ticket = worker.ticket
+        assert ticket is not None
         self._workers.remove(worker)
         exit_code = _end(worker)
         self._hire()
-        if job is None:
-            return
-        self._losses[id(job)] += 1
-        if self._losses[id(job)] < ATTEMPTS:
-            self._waiting.appendleft(job)
-            return
-        del self._losses[id(job)]
-        self._done.append((job, self._lost_verdict(job, f"{reason} (exit code {exit_code}), {ATTEMPTS} times")))
+        ticket.losses += 1
+        if ticket.losses < ATTEMPTS:
+            self._waiting.appendleft(ticket)
+        else:
+            message = f"{reason} (exit code {exit_code}), {ATTEMPTS} times"
+            self._done.append((ticket.job, self._lost_verdict(ticket.job, message)))
 
     def _lost_verdict(self, job: Job, message: str) -> Verdict:
         found = Findings(
@@ -160,7 +170,7 @@ class LocalPool:
 def _end(worker: _Worker) -> int | None:
     """Ends a worker and what it started; gives its exit code."""
     worker.pipe.close()  # an idle worker leaves by itself, its children first
-    worker.process.join(timeout=0.2 if worker.job is None else 0.0)
+    worker.process.join(timeout=0.2 if worker.ticket is None else 0.0)
     if worker.process.is_alive():
         worker.process.kill()
         worker.process.join()

@@ -1,0 +1,125 @@
+"""What this machine can judge on, what is missing and how to get it, and how noisy it is."""
+
+import ctypes
+import ctypes.util
+import dataclasses
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from evaluator import _core
+from evaluator.records import EVALUATOR_VERSION, Interval, Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    name: str
+    seen: str
+    cure: str | None = None  # what to do where something is missing; None where all is well
+
+
+def examine() -> list[Finding]:
+    """Everything but noise, in a few milliseconds."""
+    return [
+        Finding("evaluator", f"{EVALUATOR_VERSION}, Python {platform.python_version()}, {platform.machine()}"),
+        _cores(),
+        _compiler(),
+        _runner(),
+        _landlock(),
+        _driver(),
+        _nvrtc(),
+        _cupy(),
+    ]
+
+
+def missing_for(device: str) -> str | None:
+    """Why `device` cannot be judged on here, with the cure; None where it can. To be asked before any work."""
+    if device == "cpu":
+        wanted = (_compiler(), _runner())
+    else:
+        wanted = (_driver(), _nvrtc(), _cupy())
+    for finding in wanted:
+        if finding.cure is not None:
+            return f"device {device}: {finding.name}: {finding.seen}; {finding.cure}"
+    if device == "cuda":
+        return "device cuda: this version judges on the emulator only; use --device=cpu"
+    return None
+
+
+def noise(check: Callable[[], Verdict], repeats: int = 3) -> list[Interval]:
+    """Speed-ups of a program against itself: what differs from 1 is noise of this machine."""
+    verdicts = [check() for _ in range(repeats)]
+    for verdict in verdicts:
+        if not verdict.ok:
+            raise RuntimeError(f"the program for the noise measurement is not ok: {verdict.outcome}: {verdict.message}")
+    return [next(iter(verdict.speedups.values())) for verdict in verdicts]
+
+
+def _cores() -> Finding:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    load = os.getloadavg()[0]
+    busy = f"; load {load:.1f}: other work makes times noisy" if load > 0.7 * usable else f"; load {load:.1f}"
+    return Finding("cores", f"{usable} usable{busy}")
+
+
+def _compiler() -> Finding:
+    for name in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
+        path = shutil.which(name) if name else None
+        if path:
+            return Finding("compiler", path)
+    return Finding("compiler", "no C++ compiler found", "install g++ or clang++ (Debian: apt-get install g++)")
+
+
+def _runner() -> Finding:
+    # An editable install keeps what was built in site-packages and the sources in the checkout.
+    for folder in (Path(_core.__file__).parent / "devices", Path(__file__).parent.parent / "devices"):
+        if (folder / "emulator-runner").is_file():
+            return Finding("emulator", str(folder / "emulator-runner"))
+    return Finding("emulator", "emulator-runner is not installed", "build the package again: pip install --editable .")
+
+
+def _landlock() -> Finding:
+    if not sys.platform.startswith("linux"):
+        return Finding("sandbox", f"{sys.platform} has no seccomp", "judge programs that you do not trust on Linux only")
+    abi = _core.landlock_abi()
+    if abi == 0:
+        return Finding("sandbox", "rlimits and seccomp; this kernel has no landlock", "boot with lsm=landlock for a second wall")
+    return Finding("sandbox", f"rlimits, seccomp, landlock ABI {abi}")
+
+
+def _driver() -> Finding:
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        cure = "install an NVIDIA driver, or use --device=cpu"
+        return Finding("NVIDIA driver", "libcuda.so.1 not found", cure)
+    version, count = ctypes.c_int(), ctypes.c_int()
+    status = library.cuInit(0) or library.cuDriverGetVersion(ctypes.byref(version)) or library.cuDeviceGetCount(ctypes.byref(count))
+    if status != 0 or count.value == 0:
+        cure = "check that `nvidia-smi` lists a device, or use --device=cpu"
+        return Finding("NVIDIA driver", f"libcuda.so.1 finds no usable GPU (status {status})", cure)
+    return Finding("NVIDIA driver", f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {count.value} GPU(s)")
+
+
+def _nvrtc() -> Finding:
+    for folder in ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"):
+        for base in map(Path, sys.path):
+            found = sorted((base / folder).glob("libnvrtc.so*"))
+            if found:
+                return Finding("NVRTC", str(found[0]))
+    name = ctypes.util.find_library("nvrtc")
+    if name:
+        return Finding("NVRTC", name)
+    return Finding("NVRTC", "libnvrtc not found", "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)")
+
+
+def _cupy() -> Finding:
+    if importlib.util.find_spec("cupy") is None:
+        return Finding("CuPy", "not installed", "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)")
+    return Finding("CuPy", "installed")

@@ -1,0 +1,101 @@
+"""Correctness cases: each exposes what plain draws hide, and keeps shapes and dtypes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from evaluator.judge.cases import CASES, TRANSFORMS, cases_of, inputs_for
+from evaluator.tasks.task import Array, Task
+
+
+def task_of(*arrays, cases=None):
+    return Task(id="t", name="t", family="chain", source="", sizes={"cpu": tuple(arrays)}, cases=cases)
+
+
+PAIR = task_of(Array("x", (6, 33)), Array("w", (33,), init="normal(0,1)"), Array("gamma", (33,), init="constant(1)", parameter=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (6, 33), (3, 0, 2), (2, 3, 5)])
+def test_every_case_keeps_shape_and_type(case, shape):
+    task = task_of(Array("labels", shape, dtype="int64", init="integers(0,10)"), Array("x", shape), Array("h", shape, dtype="float16"))
+    arrays = inputs_for(task, "cpu", case, seed=5)
+    assert [(x.shape, str(x.dtype)) for x in arrays] == [(shape, "int64"), (shape, "float32"), (shape, "float16")]
+    assert all(x.flags.c_contiguous for x in arrays)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cases_are_functions_of_their_seed(case):
+    once, twice, other = (inputs_for(PAIR, "cpu", case, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(once, twice, strict=True))
+    assert not np.array_equal(once[0], other[0])
+
+
+@pytest.mark.parametrize("case", sorted(TRANSFORMS))
+def test_weights_of_one_do_not_stay_one(case):
+    gamma = inputs_for(PAIR, "cpu", case, seed=3)[2]
+    assert np.std(gamma) > 0.01  # a program that leaves out a weight of one would pass otherwise
+
+
+def test_plain_inputs_are_the_task_s_own():
+    assert np.all(inputs_for(PAIR, "cpu", "plain", seed=3)[2] == 1)
+
+
+def test_negated_reaches_what_uniform_inputs_never_do():
+    x, w, _ = inputs_for(PAIR, "cpu", "negated", seed=3)
+    assert np.max(x) <= 0  # the task draws from [0, 1)
+    assert 0.2 < np.mean(w > 0) < 0.8
+
+
+def test_large_and_small_are_far_from_one():
+    assert np.max(inputs_for(PAIR, "cpu", "large", seed=3)[0]) > 500
+    assert np.max(inputs_for(PAIR, "cpu", "small", seed=3)[0]) < 1e-2
+
+
+def test_a_part_of_a_heavy_tailed_sum_is_not_the_whole():
+    x = inputs_for(task_of(Array("x", (1, 4096))), "cpu", "heavy_tailed", seed=3)[0]
+    halves = x[:, :2048].mean(), x.mean()
+    assert abs(halves[0] / halves[1] - 1) > 0.02  # plain uniform: 0.6 % on average
+
+
+def test_one_changed_stands_out_alone():
+    x = inputs_for(PAIR, "cpu", "one_changed", seed=3)[0]
+    assert np.sum(np.abs(x) > 10 * np.median(np.abs(x))) == 1
+
+
+def test_permuted_is_sorted_along_an_axis():
+    x = inputs_for(task_of(Array("x", (64,))), "cpu", "permuted", seed=3)[0]
+    steps = np.diff(x)
+    assert np.all(steps >= 0) or np.all(steps <= 0)
+
+
+def test_structured_rows_are_one_hot_or_constant():
+    x = inputs_for(PAIR, "cpu", "structured", seed=3)[0]
+    assert np.all(x[::2].sum(axis=1) == 1)
+    assert np.all(np.sort(x[::2], axis=1)[:, -1] == 1)
+    assert np.all(x[1::2] == 0.5)
+
+
+def test_integers_need_more_bits_than_half_has():
+    x, w, _ = inputs_for(PAIR, "cpu", "integers", seed=3)
+    assert np.all(x == np.rint(x))
+    assert np.any(x != x.astype(np.float16))
+    assert np.max(np.abs(w)) <= 4
+
+
+def test_masks_and_targets_stay_as_drawn():
+    task = task_of(Array("x", (4, 5)), Array("targets", (4,), dtype="int64", init="integers(0,5)"))
+    for case in CASES:
+        targets = inputs_for(task, "cpu", case, seed=3)[1]
+        assert np.all((targets >= 0) & (targets < 5))
+
+
+def test_a_task_narrows_its_cases_and_plain_stays():
+    assert cases_of(task_of(cases=("small", "permuted"))) == ("plain", "permuted", "small")
+    assert cases_of(PAIR) == CASES
+
+
+def test_an_unknown_case_name_is_refused():
+    with pytest.raises(ValueError, match=r"seen the cases \['negative'\], expected names out of"):
+        cases_of(dataclasses.replace(PAIR, cases=("negative",)))

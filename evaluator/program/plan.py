@@ -1,46 +1,15 @@
 """A plan: what a program does at given shapes, as a static list of steps on buffers. Pure data.
 
-`from_json` treats its text as hostile: the process that wrote it ran generated code. It raises ValueError and nothing
-else, and what it returns satisfies every promise written beside the fields below.
+Plans come from `plan_reader.from_json`, which checks every promise written beside the fields below.
 """
 
 import dataclasses
 import json
 import math
 
+from evaluator.program.dtypes import ITEM_BYTES
+
 SCHEMA = 1
-
-ITEM_BYTES = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "uint8": 1,
-    "uint16": 2,
-    "uint32": 4,
-    "uint64": 8,
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-}
-FLOAT_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
-
-# Limits that CUDA states for every device of compute capability 3.0 to 12.x.
-MAX_GRID = (2**31 - 1, 65_535, 65_535)
-MAX_BLOCK = (1024, 1024, 64)
-MAX_BLOCK_THREADS = 1024
-MAX_SHARED_BYTES = 227 * 1024
-MAX_DIMENSIONS = 32
-
-
-def integer_range(dtype: str) -> tuple[int, int]:
-    """Smallest and largest value of an integer or bool dtype."""
-    if dtype == "bool":
-        return 0, 1
-    bits = 8 * ITEM_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype.startswith("uint") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +18,7 @@ class Buffer:
 
     name: str  # input: its name among the arguments; temporary: "t<number>"; unique in the plan
     role: str  # "input" or "temporary"; a temporary is uninitialised until a step writes it
-    dtype: str  # a key of ITEM_BYTES
+    dtype: str  # a key of dtypes.ITEM_BYTES
     shape: tuple[int, ...]  # a dimension may be 0
 
     @property
@@ -78,7 +47,7 @@ class View:
 class IntArgument:
     """A bare Python int: eight bytes, so it fits an integer parameter of any width that holds it."""
 
-    value: int  # fits int64 or uint64
+    value: int  # fits int64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +81,8 @@ class Module:
 class Launch:
     module: int  # index into Plan.modules
     kernel: str  # one of that module's kernels
-    grid: tuple[int, int, int]  # within MAX_GRID, none 0
-    block: tuple[int, int, int]  # within MAX_BLOCK and MAX_BLOCK_THREADS, none 0
+    grid: tuple[int, int, int]  # within launch_limits.MAX_GRID, none 0
+    block: tuple[int, int, int]  # within launch_limits.MAX_BLOCK and MAX_BLOCK_THREADS, none 0
     shared_bytes: int  # dynamic shared memory
     arguments: tuple[Argument, ...]
     line: int  # of the program file

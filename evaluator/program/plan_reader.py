@@ -6,14 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES, integer_range
+from evaluator.program.launch_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED_BYTES
 from evaluator.program.plan import (
-    FLOAT_DTYPES,
-    ITEM_BYTES,
-    MAX_BLOCK,
-    MAX_BLOCK_THREADS,
-    MAX_DIMENSIONS,
-    MAX_GRID,
-    MAX_SHARED_BYTES,
     SCHEMA,
     Argument,
     Buffer,
@@ -28,10 +23,10 @@ from evaluator.program.plan import (
     ScalarArgument,
     Step,
     View,
-    integer_range,
     overlap,
 )
 
+MAX_DIMENSIONS = 32  # of NumPy and CuPy before 2.0 and 14
 MAX_TEXT_BYTES = 64 << 20
 MAX_SOURCE_BYTES = 4 << 20  # of all modules together: strings may be joined, so it exceeds the program's own limit
 MAX_ELEMENTS = 2**40
@@ -51,12 +46,21 @@ T = TypeVar("T")
 
 def from_json(text: str | bytes, max_steps: int = MAX_STEPS) -> Plan:
     """The plan in `text`. Raises ValueError that names the field, what was seen and what was expected."""
+    return from_record(load_hostile(text), max_steps)
+
+
+def load_hostile(text: str | bytes) -> Any:
+    """JSON whose only numbers are integers. Raises ValueError, whatever the text is."""
     if len(text) > MAX_TEXT_BYTES:
         raise ValueError(f"plan: {len(text)} bytes of JSON; at most {MAX_TEXT_BYTES} are read")
     try:
-        record = json.loads(text, parse_float=_no_number, parse_constant=_no_number)
+        return json.loads(text, parse_float=_no_number, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("plan: JSON nested too deeply") from None
+
+
+def from_record(record: Any, max_steps: int = MAX_STEPS) -> Plan:
+    """The plan in parsed JSON; see `from_json`."""
     fields = _object(record, "plan", ("schema", "buffers", "modules", "steps", "outputs"))
     schema = _integer(fields["schema"], "plan.schema", 0, 1_000_000)
     if schema != SCHEMA:
@@ -186,7 +190,7 @@ def _argument(value: Any, at: str, buffers: Sequence[Buffer]) -> Argument:
         case ["view"]:
             return _view(value["view"], f"{at}.view", buffers)
         case ["int"]:
-            return IntArgument(_integer(value["int"], f"{at}.int", -(2**63), 2**64 - 1))
+            return IntArgument(_integer(value["int"], f"{at}.int", -(2**63), 2**63 - 1))
         case ["float"]:
             return FloatArgument(float(_text(value["float"], f"{at}.float", _FLOAT)))
         case ["scalar", "value"]:

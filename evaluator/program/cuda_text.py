@@ -1,0 +1,207 @@
+"""Facts about CUDA C++ text that need no compiler: its kernels and their parameters, includes, and hard features."""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    type: str  # as written, one space between tokens, for example "const float *"
+    name: str  # "" where it has none
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    name: str
+    parameters: tuple[Parameter, ...]
+    line: int  # of its name in the source, 1-based
+    extern_c: bool  # has a C name, so that it is found without a name expression
+    template: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """Something that the CPU emulator cannot run."""
+
+    name: str
+    line: int
+
+
+@dataclasses.dataclass(frozen=True)
+class CudaText:
+    kernels: tuple[Kernel, ...]  # macros are not expanded: a kernel made by one is missed
+    includes: tuple[str, ...]  # header names without their brackets
+    unsupported: tuple[Feature, ...]  # by the emulator, in order of appearance
+
+    def unused(self, launched: Collection[str]) -> tuple[Kernel, ...]:
+        """The kernels that none of the names or name expressions in `launched` means."""
+        names = {base_name(name) for name in launched}
+        return tuple(kernel for kernel in self.kernels if kernel.name not in names)
+
+
+def read(source: str) -> CudaText:
+    """All facts about `source`."""
+    tokens = tokenize(source)
+    lines = directives(tokens)
+    body = code(tokens)
+    return CudaText(kernels=_kernels(body), includes=_includes(lines), unsupported=_unsupported(body, lines))
+
+
+def base_name(expression: str) -> str:
+    """The function's own name in a name expression: "tile" of "ns::tile<float, 4>"."""
+    return expression.split("<", 1)[0].rsplit("::", 1)[-1].strip().removeprefix("&")
+
+
+# Identifiers followed by parentheses that belong to a declaration but do not name the function.
+_QUALIFIERS_WITH_ARGUMENTS = frozenset(
+    {"__launch_bounds__", "__attribute__", "__align__", "alignas", "decltype", "__cluster_dims__", "__maxnreg__"}
+)
+_OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
+
+
+def _kernels(body: Sequence[Token]) -> tuple[Kernel, ...]:
+    found: dict[tuple[str, int], Kernel] = {}
+    in_c_block = _extern_c_blocks(body)
+    for i, token in enumerate(body):
+        if token.text != "__global__":
+            continue
+        name_at = _function_name(body, i + 1)
+        if name_at is None:
+            continue
+        end = matching(body, name_at + 1)
+        head = _declaration_head(body, i)
+        kernel = Kernel(
+            name=body[name_at].text,
+            parameters=_parameters(body[name_at + 2 : end]),
+            line=body[name_at].line,
+            extern_c=in_c_block[i] or any(t.text == "extern" for t in head),
+            template=any(t.text == "template" for t in head),
+        )
+        found[(kernel.name, len(kernel.parameters))] = kernel  # a definition replaces its declaration
+    return tuple(found.values())
+
+
+def _function_name(body: Sequence[Token], start: int) -> int | None:
+    """Index of the identifier before the parameter list of a declaration."""
+    i = start
+    while i + 1 < len(body) and body[i].text not in (";", "{", "}"):
+        if body[i].kind is Kind.IDENTIFIER and body[i + 1].text == "(":
+            if body[i].text not in _QUALIFIERS_WITH_ARGUMENTS:
+                return i
+            i = matching(body, i + 1)
+        i += 1
+    return None
+
+
+def _declaration_head(body: Sequence[Token], at: int) -> Sequence[Token]:
+    """Tokens between the end of the previous declaration and `at`."""
+    start = at
+    while start > 0 and body[start - 1].text not in (";", "}", "{"):
+        start -= 1
+    return body[start:at]
+
+
+def _extern_c_blocks(body: Sequence[Token]) -> list[bool]:
+    """For each token, whether an `extern "C" { ... }` block encloses it."""
+    inside: list[bool] = []
+    stack: list[bool] = []
+    for i, token in enumerate(body):
+        inside.append(any(stack))
+        if token.text == "{":
+            stack.append(i >= 2 and body[i - 1].text == '"C"' and body[i - 2].text == "extern")
+        elif token.text == "}" and stack:
+            stack.pop()
+    return inside
+
+
+def matching(body: Sequence[Token], opening: int) -> int:
+    """Index of the bracket that closes the one at `opening`; the last index where none does."""
+    depth = 0
+    for i in range(opening, len(body)):
+        if body[i].text in _OPEN:
+            depth += 1
+        elif body[i].text in _CLOSE:
+            depth -= 1
+            if depth == 0:
+                return i
+    return len(body) - 1
+
+
+def _parameters(tokens: Sequence[Token]) -> tuple[Parameter, ...]:
+    groups: list[list[Token]] = [[]]
+    depth = angle = 0
+    for token in tokens:
+        depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        angle += {"<": 1, ">": -1, ">>": -2}.get(token.text, 0)
+        if token.text == "," and depth == 0 and angle <= 0:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    if len(groups) == 1 and [token.text for token in groups[0]] in ([], ["void"]):
+        return ()
+    return tuple(_parameter(group) for group in groups)
+
+
+_TYPE_WORDS = frozenset(
+    "const volatile unsigned signed int long short char float double bool half void __restrict__ restrict".split()  # noqa: SIM905
+)
+
+
+def _parameter(tokens: Sequence[Token]) -> Parameter:
+    texts = [token.text for token in tokens]
+    if "=" in texts:
+        tokens = tokens[: texts.index("=")]
+    name = ""
+    kept = list(tokens)
+    for i in range(len(kept) - 1, -1, -1):  # the last identifier outside an array extent
+        if kept[i].kind is Kind.IDENTIFIER and (i + 1 == len(kept) or kept[i + 1].text == "["):
+            if kept[i].text not in _TYPE_WORDS and i > 0:
+                name = kept[i].text
+                del kept[i]
+            break
+    return Parameter(type=" ".join(token.text for token in kept), name=name)
+
+
+def _includes(lines: Sequence[Sequence[Token]]) -> tuple[str, ...]:
+    return tuple("".join(t.text for t in line[1:]).strip('<>"') for line in lines if line[0].text == "include")
+
+
+_HARD_IDENTIFIERS = {
+    "asm": "inline PTX (asm)",
+    "__asm__": "inline PTX (asm)",
+    "__asm": "inline PTX (asm)",
+    "this_grid": "grid-wide synchronisation",
+    "grid_group": "grid-wide synchronisation",
+    "this_multi_grid": "grid-wide synchronisation",
+    "cudaLaunchCooperativeKernel": "grid-wide synchronisation",
+    "cluster_group": "thread block clusters",
+    "this_cluster": "thread block clusters",
+    "__cluster_dims__": "thread block clusters",
+    "__block_size__": "thread block clusters",
+    "CUtensorMap": "tensor memory access (TMA)",
+    "__grid_constant__": "tensor memory access (TMA)",
+    "cudaGridDependencySynchronize": "programmatic dependent launch",
+    "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launch",
+}
+_HARD_HEADERS = {"cub/": "CUB", "thrust/": "Thrust", "cute/": "CuTe", "cutlass/": "CUTLASS", "cuda/": "libcu++"}
+_HARD_NAMESPACES = {"cub": "CUB", "thrust": "Thrust", "cute": "CuTe", "cutlass": "CUTLASS"}
+
+
+def _unsupported(body: Sequence[Token], lines: Sequence[Sequence[Token]]) -> tuple[Feature, ...]:
+    found: list[Feature] = []
+    for line in lines:
+        name = "".join(token.text for token in line[1:]).strip('<>"') if line[0].text == "include" else ""
+        found += [Feature(what, line[0].line) for prefix, what in _HARD_HEADERS.items() if name.startswith(prefix)]
+        found += [Feature(_HARD_IDENTIFIERS[t.text], t.line) for t in line[1:] if t.text in _HARD_IDENTIFIERS]
+    for token, following in zip(body, [*body[1:], None], strict=True):
+        if token.text in _HARD_IDENTIFIERS:
+            found.append(Feature(_HARD_IDENTIFIERS[token.text], token.line))
+        elif token.text == "<<<":
+            found.append(Feature("a launch from device code (<<<>>>)", token.line))
+        elif "cp_async_bulk" in token.text:
+            found.append(Feature("tensor memory access (TMA)", token.line))
+        elif token.text in _HARD_NAMESPACES and following is not None and following.text == "::":
+            found.append(Feature(_HARD_NAMESPACES[token.text], token.line))
+    return tuple(sorted(found, key=lambda feature: feature.line))

@@ -1,0 +1,235 @@
+"""Symbolic arrays: they know their shape, dtype and place in a buffer, and have no contents.
+
+Every operation either gives what CuPy would give, or raises with the reason.
+"""
+
+import math
+
+from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES
+from evaluator.program.tracer.faults import refused, value_used
+from evaluator.program.tracer.indexing import contiguous_strides, is_contiguous, select
+from evaluator.program.tracer.recorder import Recorder
+from evaluator.program.tracer.scalars import Dtype, Scalar, dtype_of, plain_number
+
+
+def _no_arithmetic(symbol: str):
+    def operation(self, other=None):
+        raise refused(f"`{symbol}` on an array is not in the surface; write a kernel for it (only @ is a library step)")
+
+    return operation
+
+
+def _no_values(what: str):
+    def operation(self, *arguments):
+        raise value_used(what)
+
+    return operation
+
+
+class Array:
+    """A contiguous view of one buffer."""
+
+    __slots__ = ("_buffer", "_offset", "_recorder", "dtype", "shape")
+
+    def __init__(self, recorder: Recorder, buffer: int, offset: int, shape: tuple[int, ...], dtype: Dtype):
+        self._recorder = recorder
+        self._buffer = buffer
+        self._offset = offset
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return ITEM_BYTES[self.dtype.name]
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> "Array":
+        shape = self.shape[::-1]
+        if not is_contiguous(shape, contiguous_strides(self.shape)[::-1]):
+            raise refused(
+                f".T of an array of shape {self.shape} is not contiguous; pass the array as it is and swap the "
+                "indices in the kernel"
+            )
+        return self._view(self._offset, shape)
+
+    def reshape(self, *shape, order: str = "C") -> "Array":
+        if order != "C":
+            raise refused(f"order={order!r}; only 'C' is in the surface")
+        wanted = as_shape(shape[0] if len(shape) == 1 else shape, unknown=True)
+        if wanted.count(-1) > 1:
+            raise ValueError("can only specify one unknown dimension")
+        known = math.prod(extent for extent in wanted if extent != -1)
+        if -1 in wanted and known and self.size % known == 0:
+            wanted = tuple(self.size // known if extent == -1 else extent for extent in wanted)
+        if -1 in wanted or math.prod(wanted) != self.size:
+            raise ValueError(f"cannot reshape array of size {self.size} into shape {wanted}")
+        return self._view(self._offset, wanted)
+
+    def ravel(self, order: str = "C") -> "Array":
+        return self.reshape(-1, order=order) if self.size else self.reshape((0,), order=order)
+
+    def fill(self, value) -> None:
+        self._recorder.step({"op": "fill", "view": self.view(), "value": self.dtype.text(plain_number(value))})
+
+    def view(self) -> dict:
+        """This array in the plan's schema."""
+        return {"buffer": self._buffer, "offset": self._offset, "shape": list(self.shape)}
+
+    def _view(self, offset: int, shape: tuple[int, ...]) -> "Array":
+        return Array(self._recorder, self._buffer, offset, shape, self.dtype)
+
+    def _overlaps(self, other: "Array") -> bool:
+        apart = self._offset + self.size <= other._offset or other._offset + other.size <= self._offset
+        return self._buffer == other._buffer and not apart and self.size > 0 and other.size > 0
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __getitem__(self, key) -> "Array":
+        offset, shape = self._select(key)
+        return self._view(self._offset + offset, shape)
+
+    def __setitem__(self, key, value) -> None:
+        target = self[key]
+        if isinstance(value, Array):
+            copy(target, value)
+        else:
+            target.fill(value)
+
+    def _select(self, key) -> tuple[int, tuple[int, ...]]:
+        for entry in key if isinstance(key, tuple) else (key,):
+            if isinstance(entry, Array):
+                raise refused("indexing with an array is not in the surface; index inside a kernel")
+            if entry is None:
+                raise refused("indexing with None is not in the surface; use .reshape")
+        try:
+            return select(self.shape, key)
+        except ValueError as error:
+            raise refused(str(error)) from None
+
+    def __matmul__(self, other) -> "Array":
+        return matmul(self, other)
+
+    def __iter__(self):
+        raise refused("iterating over an array is not in the surface; use for i in range(len(a)) and a[i]")
+
+    def __hash__(self):
+        raise TypeError("unhashable type: 'ndarray'")
+
+    def __repr__(self) -> str:
+        return f"array of shape {self.shape} and dtype {self.dtype.name}"
+
+    __bool__ = _no_values("the truth of an array")
+    __int__ = _no_values("int() of an array")
+    __index__ = _no_values("an array used as an index or integer")
+    __float__ = _no_values("float() of an array")
+    __complex__ = _no_values("complex() of an array")
+    __round__ = _no_values("round() of an array")
+    __str__ = _no_values("str() of an array")
+    __contains__ = _no_values("`in` on an array")
+
+    __add__ = __radd__ = __iadd__ = _no_arithmetic("+")
+    __sub__ = __rsub__ = __isub__ = _no_arithmetic("-")
+    __mul__ = __rmul__ = __imul__ = _no_arithmetic("*")
+    __truediv__ = __rtruediv__ = __itruediv__ = _no_arithmetic("/")
+    __floordiv__ = __rfloordiv__ = __ifloordiv__ = _no_arithmetic("//")
+    __mod__ = __rmod__ = __imod__ = _no_arithmetic("%")
+    __divmod__ = __rdivmod__ = _no_arithmetic("divmod")
+    __lshift__ = __rlshift__ = __ilshift__ = _no_arithmetic("<<")
+    __rshift__ = __rrshift__ = __irshift__ = _no_arithmetic(">>")
+    __and__ = __rand__ = __iand__ = _no_arithmetic("&")
+    __or__ = __ror__ = __ior__ = _no_arithmetic("|")
+    __xor__ = __rxor__ = __ixor__ = _no_arithmetic("^")
+    __neg__ = _no_arithmetic("-")
+    __pos__ = _no_arithmetic("+")
+    __invert__ = _no_arithmetic("~")
+    __abs__ = _no_arithmetic("abs")
+    __eq__ = _no_arithmetic("==")
+    __ne__ = _no_arithmetic("!=")
+    __lt__ = _no_arithmetic("<")
+    __le__ = _no_arithmetic("<=")
+    __gt__ = _no_arithmetic(">")
+    __ge__ = _no_arithmetic(">=")
+
+
+def as_shape(value, unknown: bool = False) -> tuple[int, ...]:
+    """An int, or a sequence of them, as a shape. `unknown` lets -1 through."""
+    entries = tuple(value) if isinstance(value, tuple | list) else (value,)
+    for entry in entries:
+        if isinstance(entry, Array):
+            raise value_used("an array used as a dimension")
+        if isinstance(entry, Scalar):
+            raise refused("a typed scalar as a dimension is not in the surface; use a plain int")
+        if type(entry) is not int:
+            raise TypeError(f"a dimension is a {type(entry).__name__}, expected int (use // for whole quotients)")
+        if entry < (-1 if unknown else 0):
+            raise ValueError(f"negative dimensions are not allowed, seen {entry}")
+    return entries
+
+
+def allocate(recorder: Recorder, shape, dtype) -> Array:
+    """A new uninitialised array."""
+    checked, kind = as_shape(shape), dtype_of(dtype)
+    return Array(recorder, recorder.buffer("temporary", kind.name, checked), 0, checked, kind)
+
+
+def copy(target: Array, source: Array) -> None:
+    """Records target[...] = source."""
+    if target.dtype != source.dtype:
+        raise refused(f"a copy from {source.dtype.name} to {target.dtype.name} converts; convert in a kernel")
+    if target.shape != source.shape:
+        raise refused(f"a copy from shape {source.shape} to shape {target.shape}; shapes must be equal")
+    if target._buffer == source._buffer and target._offset == source._offset:
+        return  # onto itself
+    if target._overlaps(source):
+        raise refused("a copy between overlapping parts of one array has no defined order; copy through another array")
+    target._recorder.step({"op": "copy", "from": source.view(), "to": target.view()})
+
+
+def matmul(a, b, out: Array | None = None) -> Array:
+    """cp.matmul for one float dtype; batches equal, or on one side only."""
+    for operand in (a, b):
+        if not isinstance(operand, Array):
+            raise TypeError(f"matmul of a {type(operand).__name__}, expected arrays")
+    if a.dtype != b.dtype or a.dtype.name not in FLOAT_DTYPES:
+        raise refused(f"matmul of {a.dtype.name} and {b.dtype.name}; both must have the same float dtype")
+    if not a.ndim or not b.ndim:
+        raise ValueError("matmul: an operand has no dimensions")
+    left = a.reshape((1, *a.shape)) if a.ndim == 1 else a
+    right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(f"matmul: shapes {a.shape} and {b.shape} do not fit")
+    batch = left.shape[:-2] or right.shape[:-2]
+    if left.shape[:-2] and right.shape[:-2] and left.shape[:-2] != right.shape[:-2]:
+        raise refused(f"matmul: batches {left.shape[:-2]} and {right.shape[:-2]}; they must be equal, or on one side")
+    rows = () if a.ndim == 1 else (left.shape[-2],)
+    columns = () if b.ndim == 1 else (right.shape[-1],)
+    shape = (*batch, *rows, *columns)
+    result = allocate(a._recorder, shape, a.dtype) if out is None else _checked_out(out, shape, a, b)
+    matrix = result.reshape((*batch, left.shape[-2], right.shape[-1]))
+    a._recorder.step({"op": "matmul", "a": left.view(), "b": right.view(), "out": matrix.view()})
+    return result
+
+
+def _checked_out(out, shape: tuple[int, ...], a: Array, b: Array) -> Array:
+    if not isinstance(out, Array):
+        raise TypeError(f"matmul: out is a {type(out).__name__}, expected an array")
+    if out.shape != shape or out.dtype != a.dtype:
+        raise refused(f"matmul: out has shape {out.shape} and dtype {out.dtype.name}, expected {shape}, {a.dtype.name}")
+    if out._overlaps(a) or out._overlaps(b):
+        raise refused("matmul: out overlaps an operand; use another array")
+    return out

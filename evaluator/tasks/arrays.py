@@ -63,7 +63,8 @@ def draw_array(array: Array, seed: int, index: int, case: str = "plain") -> np.n
         drawn = _draw_term(term, () if term.scalar else array.shape, dtype, generator)
         product = drawn if product is None else product * drawn
     # `ascontiguousarray` makes a vector of a scalar, hence the last shape.
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(product, dtype), array.shape)).reshape(array.shape)
+    drawn = np.asarray(product, dtype)
+    return drawn if drawn.shape == array.shape else np.full(array.shape, drawn).reshape(array.shape)
 
 
 def _draw_term(term: Term, shape: tuple[int, ...], dtype: np.dtype, generator: np.random.Generator) -> np.ndarray:

@@ -52,7 +52,7 @@ def chunk(x: jax.Array, chunks: int, dim: int = 0) -> tuple[jax.Array, ...]:
     """At most `chunks` parts of ceil(length / chunks) elements, the last one perhaps shorter."""
     length = x.shape[dim]
     step = -(-length // chunks)
-    return tuple(jnp.split(x, range(step, length, step), axis=dim))
+    return tuple(jnp.split(x, list(range(step, length, step)), axis=dim))
 
 
 def narrow(x: jax.Array, dim: int, start: int, length: int) -> jax.Array:

@@ -1,0 +1,92 @@
+"""The catalog agrees with the benchmark's facts and with the rules of the `cpu` size."""
+
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from evaluator.nn import run
+from evaluator.tasks import catalog
+
+FACTS = json.loads((pathlib.Path(__file__).parents[2] / "data" / "kernelbench.json").read_text())["tasks"]
+REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
+INIT_OF = {
+    "uniform[0,1)": "uniform(0,1)",
+    "normal": "normal(0,1)",
+    "(uniform[0,1) * uniform[0,1) (one scalar))": "uniform(0,1)*scalar:uniform(0,1)",
+}
+
+
+def specs(listed):
+    return [(fact["name"], tuple(fact["shape"]), fact["dtype"]) for fact in listed]
+
+
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_a_task_is_filed_under_its_own_id(task_id):
+    assert catalog.TASKS[task_id].id == task_id
+
+
+@pytest.mark.parametrize("task_id", REQUIRED)
+def test_every_task_of_the_first_issue_is_there(task_id):
+    assert catalog.get(task_id).id == task_id
+
+
+@pytest.mark.parametrize("size", ["kb", "kb_v0"])
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_benchmark_sizes_are_the_benchmarks(task_id, size):
+    task, fact = catalog.TASKS[task_id], FACTS[task_id][size]
+    arrays = task.sizes[size]
+    assert task.name == FACTS[task_id]["name"]
+    assert specs(fact["inputs"]) == [(a.name, a.shape, a.dtype) for a in arrays if not a.parameter]
+    assert specs(fact["params"]) == [(a.name, a.shape, a.dtype) for a in arrays if a.parameter]
+    assert [INIT_OF[given["distribution"]] for given in fact["inputs"]] == [a.init for a in arrays if not a.parameter]
+
+
+@pytest.mark.parametrize("size", ["kb", "kb_v0"])
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_outputs_at_benchmark_sizes_are_the_benchmarks(task_id, size):
+    expected = [(tuple(fact["shape"]), fact["dtype"]) for fact in FACTS[task_id][size]["outputs"]]
+    assert run.abstract(catalog.TASKS[task_id], size) == expected
+
+
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_cpu_size_is_the_benchmarks_made_small(task_id):
+    small, large = catalog.TASKS[task_id].sizes["cpu"], catalog.TASKS[task_id].sizes["kb"]
+    assert [(a.name, a.dtype, a.init, a.parameter, len(a.shape)) for a in small] == [
+        (a.name, a.dtype, a.init, a.parameter, len(a.shape)) for a in large
+    ]
+    assert any(length % 32 for array in small for length in array.shape)
+    assert sum(math.prod(array.shape) for array in small) <= 4_000_000
+
+
+def test_outputs_of_argmax_are_int64():
+    assert run.abstract(catalog.get("1_051"), "cpu") == [((12, 255), "int64")]
+
+
+def test_rows_are_scaled_by_a_diagonal_product_at_the_first_version_only():
+    task = catalog.get("1_012")
+    assert "diag" in task.source_at("kb_v0")
+    assert "diag" not in task.source_at("kb")
+
+
+def test_an_unknown_id_names_close_ones():
+    with pytest.raises(KeyError, match=r"no task '1_0012'; close ids: 1_012"):
+        catalog.get("1_0012")
+
+
+def test_a_name_in_place_of_an_id_names_the_id():
+    with pytest.raises(KeyError, match="1_023"):
+        catalog.get("softmax")
+
+
+def test_an_unknown_size_names_the_sizes():
+    with pytest.raises(KeyError, match="cpu, kb, kb_v0"):
+        catalog.get("1_019").arrays_at("huge")
+
+
+def test_reading_the_catalog_does_not_load_jax():
+    code = "import sys; import evaluator.tasks.catalog, evaluator.tasks.text; sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

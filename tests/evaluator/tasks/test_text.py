@@ -1,0 +1,42 @@
+"""What prompts and the command line show of a task."""
+
+import pytest
+
+from evaluator.tasks import catalog
+from evaluator.tasks.notation import forward_text, kaiming_uniform
+from evaluator.tasks.text import task_text
+
+
+def test_a_task_is_its_arrays_and_its_reference():
+    assert task_text(catalog.get("2_014"), "cpu") == (
+        "x: float32[100, 250]\n"
+        "weight: float32[200, 250]\n"
+        "\n"
+        "def forward(nn, x, weight):\n"
+        "    x = nn.matmul(x, weight.T)\n"
+        "    x = x / 2\n"
+        "    x = nn.sum(x, dim=1, keepdim=True)\n"
+        "    return x * 1.5\n"
+    )
+
+
+def test_parameters_are_shown_under_the_names_of_the_arguments():
+    assert "ln_weight: float32[" in task_text(catalog.get("1_040"), "cpu")
+
+
+def test_the_text_of_a_size_shows_the_reference_of_that_size():
+    assert "nn.diag" in task_text(catalog.get("1_012"), "kb_v0")
+
+
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_texts_are_short_enough_for_a_prompt(task_id):
+    assert len(task_text(catalog.TASKS[task_id], "cpu")) < 400
+
+
+def test_only_a_plain_function_can_be_a_reference():
+    with pytest.raises(ValueError, match="plain function"):
+        forward_text(lambda nn, x: x)
+
+
+def test_kaiming_bound_is_one_over_the_root_of_the_fan_in():
+    assert kaiming_uniform(16) == "uniform(-0.25,0.25)"

@@ -101,7 +101,9 @@ def verify(options: argparse.Namespace) -> int:
             if options.json:
                 print(to_json(verdict), flush=True)
             if options.write:
-                Path(str(job.key)).with_suffix(f".{options.device}.json").write_text(to_json(verdict) + "\n", encoding="utf-8")
+                Path(str(job.key)).with_suffix(f".{options.device}.json").write_text(
+                    to_json(verdict) + "\n", encoding="utf-8"
+                )
     rows.sort()
     _verified(options, rows, tasks)
     return exit_code(verdict for _, verdict in rows)

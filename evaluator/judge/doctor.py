@@ -40,10 +40,7 @@ def examine() -> list[Finding]:
 
 def missing_for(device: str) -> str | None:
     """Why `device` cannot be judged on here, with the cure; None where it can. To be asked before any work."""
-    if device == "cpu":
-        wanted = (_compiler(), _runner())
-    else:
-        wanted = (_driver(), _nvrtc(), _cupy())
+    wanted = (_compiler(), _runner()) if device == "cpu" else (_driver(), _nvrtc(), _cupy())
     for finding in wanted:
         if finding.cure is not None:
             return f"device {device}: {finding.name}: {finding.seen}; {finding.cure}"
@@ -86,10 +83,14 @@ def _runner() -> Finding:
 
 def _landlock() -> Finding:
     if not sys.platform.startswith("linux"):
-        return Finding("sandbox", f"{sys.platform} has no seccomp", "judge programs that you do not trust on Linux only")
+        return Finding(
+            "sandbox", f"{sys.platform} has no seccomp", "judge programs that you do not trust on Linux only"
+        )
     abi = _core.landlock_abi()
     if abi == 0:
-        return Finding("sandbox", "rlimits and seccomp; this kernel has no landlock", "boot with lsm=landlock for a second wall")
+        return Finding(
+            "sandbox", "rlimits and seccomp; this kernel has no landlock", "boot with lsm=landlock for a second wall"
+        )
     return Finding("sandbox", f"rlimits, seccomp, landlock ABI {abi}")
 
 
@@ -100,7 +101,11 @@ def _driver() -> Finding:
         cure = "install an NVIDIA driver, or use --device=cpu"
         return Finding("NVIDIA driver", "libcuda.so.1 not found", cure)
     version, count = ctypes.c_int(), ctypes.c_int()
-    status = library.cuInit(0) or library.cuDriverGetVersion(ctypes.byref(version)) or library.cuDeviceGetCount(ctypes.byref(count))
+    status = (
+        library.cuInit(0)
+        or library.cuDriverGetVersion(ctypes.byref(version))
+        or library.cuDeviceGetCount(ctypes.byref(count))
+    )
     if status != 0 or count.value == 0:
         cure = "check that `nvidia-smi` lists a device, or use --device=cpu"
         return Finding("NVIDIA driver", f"libcuda.so.1 finds no usable GPU (status {status})", cure)

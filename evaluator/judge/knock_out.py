@@ -15,12 +15,12 @@ MAX_KNOCK_OUTS = 64  # a plan of more launches is a loop, and one run each would
 
 
 def own_kernel_share(plan: Plan) -> float | None:
-    """1 for a plan of own kernels alone, 0 for library steps alone, None where it takes a device's clock to tell."""
+    """1 for own kernels alone, 0 for library steps alone, None for neither or both (only a clock can tell)."""
     own = any(isinstance(step, Launch) for step in plan.steps)
     library = any(isinstance(step, Matmul) for step in plan.steps)
-    if own and library:
+    if own == library:
         return None
-    return 0.0 if library else 1.0
+    return 1.0 if own else 0.0
 
 
 def idle_launches(plan: Plan, expected: Expected, task: Task, limits: Limits) -> list[str]:

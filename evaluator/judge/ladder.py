@@ -18,8 +18,9 @@ from evaluator.judge.seeds import derive
 from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
+from evaluator.program.plan import Plan
 from evaluator.program.screen import screen
-from evaluator.program.trace import trace
+from evaluator.program.trace import Tracer
 from evaluator.records import Fault, Interval, Limits, Mode, Outcome, ProgramFault, Rung, Verdict
 from evaluator.tasks.task import Task
 
@@ -49,6 +50,7 @@ class Judge:
         self._effort = EFFORTS[self.mode]
         self._clock = clock
         self._oracle = Oracle()
+        self._tracer: Tracer | None = None
         self._baselines = Baselines(self._prepare, self.limits)
 
     def __enter__(self) -> "Judge":
@@ -61,6 +63,9 @@ class Judge:
         """Ends every child process. The judge can be used again and then starts them anew."""
         self._baselines.close()
         self._oracle.close()
+        if self._tracer is not None:
+            self._tracer.close()
+            self._tracer = None
 
     def check(
         self,
@@ -114,7 +119,7 @@ class Judge:
         with found.rung(Rung.SCREEN):
             screen(program, self.limits)
         with found.rung(Rung.TRACE):
-            plan = trace(program, task.arrays_at(size), self._oracle.outputs(task, size), self.limits)
+            plan = self._trace(program, task, size)
             found.own_kernel_share = own_kernel_share(plan)
         with found.rung(Rung.COMPILE):
             compiled = cpu.compile(plan, self.limits)
@@ -186,8 +191,15 @@ class Judge:
     def _prepare(self, text: str, task: Task, size: str) -> cpu.CompiledPlan:
         """Screen, trace and compile, for the baseline."""
         screen(text, self.limits)
-        plan = trace(text, task.arrays_at(size), self._oracle.outputs(task, size), self.limits)
-        return cpu.compile(plan, self.limits)
+        return cpu.compile(self._trace(text, task, size), self.limits)
+
+    def _trace(self, text: str, task: Task, size: str) -> Plan:
+        if self._tracer is None:
+            self._tracer = Tracer(self.limits)
+        arrays = task.arrays_at(size)
+        inputs = [array for array in arrays if not array.parameter]
+        parameters = [array for array in arrays if array.parameter]
+        return self._tracer.trace(text, inputs, self._oracle.outputs(task, size), parameters)
 
     def _expected(self, job: Job, case: Case) -> Expected:
         return self._oracle.expected(job.task, job.size, case.name, case.seed)

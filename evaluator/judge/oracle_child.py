@@ -41,7 +41,7 @@ class Evaluator:
     KEPT = 32
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple, tuple[Callable, bool]] = {}
+        self._compiled: dict[tuple, Callable] = {}
 
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
         from evaluator.nn.run import abstract

@@ -21,7 +21,9 @@ def block(name: str, verdict: Verdict) -> str:
         lines.append("  no speed-up: the task has no plain program to compare with (--plain=FILE names one)")
     if verdict.errors:
         worst = max(verdict.errors, key=lambda error: error.error / error.bound if error.bound else 0.0)
-        lines.append(f"  {len(verdict.errors)} cases; closest to its bound: {worst.case}, {worst.error:.1e} of {worst.bound:.1e}")
+        lines.append(
+            f"  {len(verdict.errors)} cases; closest to its bound: {worst.case}, {worst.error:.1e} of {worst.bound:.1e}"
+        )
     if verdict.peak_bytes is not None:
         lines.append(f"  peak memory: {verdict.peak_bytes / 1e6:.2f} MB")
     lines.append(f"  sha256 {verdict.program_sha256[:16]}, {sum(verdict.rung_ms.values()) / 1e3:.2f} s in all")
@@ -56,7 +58,8 @@ def columns(cells: Sequence[Sequence[str]]) -> str:
 
 def summary_text(summary: Summary) -> str:
     """The figures of a summary, in three lines at most."""
-    lines = [f"{summary.ok} of {summary.tasks} ok ({summary.success_rate:.0%}); peak memory {summary.peak_bytes / 1e6:.2f} MB"]
+    peak = f"peak memory {summary.peak_bytes / 1e6:.2f} MB"
+    lines = [f"{summary.ok} of {summary.tasks} ok ({summary.success_rate:.0%}); {peak}"]
     for title, part in (("all, a miss as 1.0", summary.all_tasks), ("successes alone", summary.successes)):
         if part is not None:
             lines.append(f"{title}: {_speedups(part)}")

@@ -13,13 +13,21 @@ def task_of(*arrays, cases=None):
     return Task(id="t", name="t", family="chain", source="", sizes={"cpu": tuple(arrays)}, cases=cases)
 
 
-PAIR = task_of(Array("x", (6, 33)), Array("w", (33,), init="normal(0,1)"), Array("gamma", (33,), init="constant(1)", parameter=True))
+PAIR = task_of(
+    Array("x", (6, 33)),
+    Array("w", (33,), init="normal(0,1)"),
+    Array("gamma", (33,), init="constant(1)", parameter=True),
+)
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (6, 33), (3, 0, 2), (2, 3, 5)])
 def test_every_case_keeps_shape_and_type(case, shape):
-    task = task_of(Array("labels", shape, dtype="int64", init="integers(0,10)"), Array("x", shape), Array("h", shape, dtype="float16"))
+    task = task_of(
+        Array("labels", shape, dtype="int64", init="integers(0,10)"),
+        Array("x", shape),
+        Array("h", shape, dtype="float16"),
+    )
     arrays = inputs_for(task, "cpu", case, seed=5)
     assert [(x.shape, str(x.dtype)) for x in arrays] == [(shape, "int64"), (shape, "float32"), (shape, "float16")]
     assert all(x.flags.c_contiguous for x in arrays)

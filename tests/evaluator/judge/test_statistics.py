@@ -12,7 +12,9 @@ REFERENCE = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 8.0]
 PROGRAM = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0]
 
 
-@pytest.mark.parametrize(("values", "expected"), [([3.0], 3.0), ([4.0, 1.0], 2.5), ([5.0, 1.0, 2.0], 2.0), ([4.0, 1.0, 3.0, 2.0], 2.5)])
+@pytest.mark.parametrize(
+    ("values", "expected"), [([3.0], 3.0), ([4.0, 1.0], 2.5), ([5.0, 1.0, 2.0], 2.0), ([4.0, 1.0, 3.0, 2.0], 2.5)]
+)
 def test_median_of_odd_and_even_counts(values, expected):
     assert _core.median(values) == expected
 
@@ -60,7 +62,9 @@ def test_drift_common_to_both_sides_does_not_move_the_ratio():
     assert (interval.low, interval.value, interval.high) == pytest.approx((1.5, 1.5, 1.5))
 
 
-@pytest.mark.parametrize(("reference", "program", "message"), [([1.0] * 8, [1.0] * 7, "pairs"), ([0.0] * 7, [1.0] * 7, "positive")])
+@pytest.mark.parametrize(
+    ("reference", "program", "message"), [([1.0] * 8, [1.0] * 7, "pairs"), ([0.0] * 7, [1.0] * 7, "positive")]
+)
 def test_unpaired_and_impossible_times_are_refused(reference, program, message):
     with pytest.raises(ValueError, match=message):
         _core.paired_interval(reference, program)

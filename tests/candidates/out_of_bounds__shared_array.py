@@ -1,0 +1,22 @@
+# task: 1_019
+"""Static shared memory past its end."""
+
+import cupy as cp
+
+source = r'''
+extern "C" __global__ void apply(const float* x, float* out, int n) {
+  __shared__ float tile[128];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    tile[threadIdx.x] = x[i];
+    out[i] = fmaxf(tile[threadIdx.x], 0.0f);
+  }
+}
+'''
+apply = cp.RawKernel(source, "apply")
+
+
+def forward(x):
+    out = cp.empty(x.shape, cp.float32)
+    apply(((x.size + 255) // 256,), (256,), (x, out, x.size))
+    return out

@@ -1,0 +1,108 @@
+"""Pairs, their order and number, on sessions whose times are scripted."""
+
+import numpy as np
+import pytest
+
+from evaluator.judge.clock import ClockedSession, derived
+from evaluator.judge.recheck import check_reproduced, stands_out
+from evaluator.judge.timing import MIN_SAMPLE_US, Schedule, replays_for, rounded, time_alone, time_pairs
+from evaluator.records import Interval, Outcome, ProgramFault
+
+QUICK = Schedule(width=0.01, budget_s=0.3, min_pairs=14)
+
+
+class Scripted:
+    """A session of known time; `log` tells who was timed when."""
+
+    def __init__(self, us, noise=0.0, log=None, seed=0):
+        self.us, self.noise = us, noise
+        self.log = [] if log is None else log
+        self.rng = np.random.default_rng(seed)
+
+    def time(self, replays):
+        self.log.append((self, replays))
+        return self.us * (1 + self.noise * self.rng.standard_normal())
+
+
+def test_the_ratio_is_reference_over_program():
+    pairs = time_pairs(Scripted(9000.0), Scripted(3000.0), QUICK, seed=1)
+    assert pairs.speedup == Interval(pytest.approx(3.0), pytest.approx(3.0), pytest.approx(3.0))
+    assert pairs.program.value == pytest.approx(3000.0)
+
+
+def test_steady_times_stop_after_two_pairs_a_bucket():
+    assert len(time_pairs(Scripted(3000.0), Scripted(3000.0), QUICK, seed=1).program_us) == 14
+
+
+def test_noisy_times_stop_when_the_time_is_spent():
+    pairs = time_pairs(Scripted(5000.0, 0.5, seed=1), Scripted(5000.0, 0.5, seed=2), QUICK, seed=1)
+    assert 20 <= len(pairs.program_us) <= 45  # 0.3 s at about 10 ms a pair
+
+
+def test_slow_programs_still_get_seven_pairs():
+    assert len(time_pairs(Scripted(1e6, 0.5), Scripted(1e6, 0.5), QUICK, seed=1).program_us) == 7
+
+
+def test_the_order_within_a_pair_is_random_and_both_sides_lead():
+    log = []
+    reference, program = Scripted(3000.0, log=log), Scripted(3000.0, log=log)
+    time_pairs(reference, program, QUICK, seed=4)
+    timed = [side for side, _ in log[-28:]]
+    leads = {id(side) for side in timed[::2]}
+    assert leads == {id(reference), id(program)}
+    assert all(one is not two for one, two in zip(timed[::2], timed[1::2], strict=True))
+
+
+@pytest.mark.parametrize("us", [0.0, 0.3, 7.0, 450.0, 1999.0, 2000.0, 50_000.0])
+def test_a_sample_lasts_at_least_two_milliseconds(us):
+    replays = replays_for(Scripted(us))
+    assert replays * max(us, 0.2) >= MIN_SAMPLE_US
+    assert replays <= 10_000
+
+
+def test_a_program_without_a_baseline_has_a_time():
+    assert time_alone(Scripted(2500.0), QUICK).value == pytest.approx(2500.0)
+
+
+def test_a_program_that_takes_no_time_is_still_a_ratio():
+    assert time_pairs(Scripted(3000.0), Scripted(0.0), QUICK, seed=1).speedup.value > 1e5
+
+
+def test_display_rounds_towards_one():
+    assert rounded(Interval(1.999, 1.9, 2.1)) == 1.99
+    assert rounded(Interval(0.991, 0.9, 1.1)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "record", "expected"),
+    [(2.9, None, False), (3.1, None, True), (2.9, 1.4, True), (2.9, 1.5, False), (1.0, 0.4, True)],
+)
+def test_scores_that_stand_out(value, record, expected):
+    assert stands_out(Interval(value, value, value), record) is expected
+
+
+def interval(value):
+    return Interval(value, value - 0.1, value + 0.1)
+
+
+def test_a_reproduced_score_is_the_lower_of_the_two():
+    assert check_reproduced(interval(4.0), iter([interval(3.8)])).value == 3.8
+    assert check_reproduced(interval(4.0), iter([interval(4.3), None])).value == 4.0  # the third is never taken
+
+
+def test_one_spoiled_measurement_is_forgiven():
+    assert check_reproduced(interval(4.0), iter([interval(2.0), interval(3.9)])).value == 3.9
+
+
+def test_a_score_that_does_not_come_again_is_not_reproduced():
+    with pytest.raises(ProgramFault, match=r"speed-ups of 40.00, 1.00, 1.10") as caught:
+        check_reproduced(interval(40.0), iter([interval(1.0), interval(1.1)]))
+    assert caught.value.fault.outcome is Outcome.NOT_REPRODUCED
+
+
+def test_derived_times_depend_on_the_program_and_the_sample_alone():
+    one, two = (ClockedSession(Scripted(3000.0, 0.5, seed=s), "ab" * 32, derived) for s in (1, 2))
+    times = [one.time(5) for _ in range(4)]
+    assert times == [two.time(1) for _ in range(4)]
+    assert len(set(times)) > 1
+    assert ClockedSession(Scripted(1.0), "cd" * 32, derived).time(1) != times[0]

@@ -1,0 +1,138 @@
+"""The pool: order of completion, lost workers, deadlines. What workers run is scripted."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluator.judge.job import Job
+from evaluator.records import Outcome
+from evaluator.tasks.task import Array, Task
+from evaluator.workers.local import LocalPool
+
+TASK = Task(id="t", name="t", family="x", source="", sizes={"cpu": (Array("x", (1,)),)})
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def pool_of(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))  # spawned processes inherit the path and import the script from there
+    import scripted_judges
+
+    pools = []
+
+    def make(workers, **options):
+        pools.append(LocalPool(workers, process_main=scripted_judges.obedient, **options))
+        return pools[-1]
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+def job(key, text="ok"):
+    return Job(key=key, text=text, task=TASK)
+
+
+def test_every_job_comes_back_once_with_its_key(pool_of):
+    pool = pool_of(2)
+    for key in range(20):
+        pool.submit(job((key, "sample")))
+    results = list(pool.completed())
+    assert sorted(done.key for done, _ in results) == [(key, "sample") for key in range(20)]
+    assert all(verdict.ok for _, verdict in results)
+    assert pool.outstanding == 0
+    assert list(pool.completed()) == []
+
+
+def test_results_come_in_the_order_in_which_they_end(pool_of):
+    pool = pool_of(2)
+    pool.submit(job("slow", "sleep 3"))
+    pool.submit(job("quick"))
+    assert [done.key for done, _ in pool.completed()] == ["quick", "slow"]
+
+
+def test_work_submitted_while_results_are_read_is_read_too(pool_of):
+    pool = pool_of(1)
+    pool.submit(job(0))
+    seen = []
+    for done, _ in pool.completed():
+        seen.append(done.key)
+        if done.key < 3:
+            pool.submit(job(done.key + 1))
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_worker_that_dies_is_replaced_and_its_job_judged_again(pool_of, tmp_path):
+    pool = pool_of(1)
+    pool.submit(job("unlucky", f"once {tmp_path / 'died'}"))
+    pool.submit(job("next"))
+    results = {done.key: verdict for done, verdict in pool.completed()}
+    assert results["unlucky"].ok
+    assert results["next"].ok
+
+
+def test_a_job_that_kills_two_workers_is_an_evaluator_error_and_the_rest_goes_on(pool_of):
+    pool = pool_of(1)
+    pool.submit(job("deadly", "die"))
+    pool.submit(job("next"))
+    results = {done.key: verdict for done, verdict in pool.completed()}
+    assert results["deadly"].outcome is Outcome.EVALUATOR_ERROR
+    assert "died (exit code -9), 2 times" in results["deadly"].message
+    assert results["next"].ok
+
+
+def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
+    pool = pool_of(1, deadline_s=1.5)
+    pool.submit(job("endless", "hang"))
+    ((_, verdict),) = pool.completed()
+    assert verdict.outcome is Outcome.EVALUATOR_ERROR
+    assert "no verdict within 2 s" in verdict.message
+
+
+def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of):
+    pool = pool_of(1)
+    pool._workers[0].process.kill()
+    pool._workers[0].process.join()
+    pool.submit(job("later"))
+    assert [verdict.ok for _, verdict in pool.completed()] == [True]
+
+
+def test_jobs_are_spread_over_workers(pool_of):
+    pool = pool_of(2)
+    for key in range(4):
+        pool.submit(job(key, "sleep 0.5"))
+    assert len({verdict.seeds for _, verdict in pool.completed()}) == 2
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_a_pool_without_workers_is_refused(workers):
+    with pytest.raises(ValueError, match=f"seen {workers} workers"):
+        LocalPool(workers)
+
+
+def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path):
+    script = tmp_path / "forgetful.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {str(HERE)!r})
+        import scripted_judges
+        from evaluator.workers.local import LocalPool
+
+        if __name__ == "__main__":
+            pool = LocalPool(1, process_main=scripted_judges.obedient)
+            print(pool._workers[0].process.pid)
+        """)
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    for _ in range(300):
+        if not Path(f"/proc/{int(done.stdout)}").exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the worker outlived its parent {os.getpid()}")

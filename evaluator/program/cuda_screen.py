@@ -6,7 +6,7 @@ The walls are the confined compiler and the confined runner; this refuses early,
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from evaluator.program.cuda_text import matching, read
+from evaluator.program.cuda_text import MAX_KERNELS, matching, read
 from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
 from evaluator.program.source_line import program_line
 from evaluator.records import Outcome, ProgramFault, Rung
@@ -80,6 +80,8 @@ def findings(source: str) -> Iterator[Finding]:
             line = source.count("\n", 0, source.index(trigraph)) + 1
             yield line, f"the trigraph {trigraph}, an old spelling of {meaning}"
     tokens = tokenize(source)
+    if sum(token.text == "__global__" for token in tokens) > MAX_KERNELS:
+        yield 1, f"more than {MAX_KERNELS} kernels in one source"
     yield from _spelling(tokens)
     for directive in directives(tokens):
         yield from _directive(directive)

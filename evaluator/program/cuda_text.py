@@ -5,6 +5,11 @@ from collections.abc import Collection, Sequence
 
 from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
 
+# Bounds that keep hostile text from costing quadratic time; honest declarations are far shorter.
+MAX_KERNELS = 256
+MAX_HEAD_TOKENS = 200
+MAX_LIST_TOKENS = 4_000
+
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
@@ -64,9 +69,8 @@ _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
 def _kernels(body: Sequence[Token]) -> tuple[Kernel, ...]:
     found: dict[tuple[str, int], Kernel] = {}
     in_c_block = _extern_c_blocks(body)
-    for i, token in enumerate(body):
-        if token.text != "__global__":
-            continue
+    marks = [i for i, token in enumerate(body) if token.text == "__global__"]
+    for i in marks[:MAX_KERNELS]:
         name_at = _function_name(body, i + 1)
         if name_at is None:
             continue
@@ -86,7 +90,7 @@ def _kernels(body: Sequence[Token]) -> tuple[Kernel, ...]:
 def _function_name(body: Sequence[Token], start: int) -> int | None:
     """Index of the identifier before the parameter list of a declaration."""
     i = start
-    while i + 1 < len(body) and body[i].text not in (";", "{", "}"):
+    while i + 1 < min(len(body), start + MAX_HEAD_TOKENS) and body[i].text not in (";", "{", "}"):
         if body[i].kind is Kind.IDENTIFIER and body[i + 1].text == "(":
             if body[i].text not in _QUALIFIERS_WITH_ARGUMENTS:
                 return i
@@ -98,7 +102,7 @@ def _function_name(body: Sequence[Token], start: int) -> int | None:
 def _declaration_head(body: Sequence[Token], at: int) -> Sequence[Token]:
     """Tokens between the end of the previous declaration and `at`."""
     start = at
-    while start > 0 and body[start - 1].text not in (";", "}", "{"):
+    while start > max(0, at - MAX_HEAD_TOKENS) and body[start - 1].text not in (";", "}", "{"):
         start -= 1
     return body[start:at]
 
@@ -107,26 +111,29 @@ def _extern_c_blocks(body: Sequence[Token]) -> list[bool]:
     """For each token, whether an `extern "C" { ... }` block encloses it."""
     inside: list[bool] = []
     stack: list[bool] = []
+    depth = 0  # how many of the open blocks are extern "C"
     for i, token in enumerate(body):
-        inside.append(any(stack))
+        inside.append(depth > 0)
         if token.text == "{":
             stack.append(i >= 2 and body[i - 1].text == '"C"' and body[i - 2].text == "extern")
+            depth += stack[-1]
         elif token.text == "}" and stack:
-            stack.pop()
+            depth -= stack.pop()
     return inside
 
 
 def matching(body: Sequence[Token], opening: int) -> int:
-    """Index of the bracket that closes the one at `opening`; the last index where none does."""
+    """Index of the bracket that closes the one at `opening`; where none does near, the last index looked at."""
     depth = 0
-    for i in range(opening, len(body)):
+    end = min(len(body), opening + MAX_LIST_TOKENS)
+    for i in range(opening, end):
         if body[i].text in _OPEN:
             depth += 1
         elif body[i].text in _CLOSE:
             depth -= 1
             if depth == 0:
                 return i
-    return len(body) - 1
+    return end - 1
 
 
 def _parameters(tokens: Sequence[Token]) -> tuple[Parameter, ...]:

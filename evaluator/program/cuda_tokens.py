@@ -14,7 +14,7 @@ class Kind(enum.Enum):
     IDENTIFIER = enum.auto()
     NUMBER = enum.auto()
     STRING = enum.auto()  # with quotes and prefix
-    RAW_STRING = enum.auto()
+    RAW_STRING = enum.auto()  # the rest of the line: device code has no use for raw strings, so they are not read
     CHARACTER = enum.auto()
     PUNCTUATION = enum.auto()
     NEWLINE = enum.auto()  # end of a logical line, which is where a directive ends
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     r"""
     (?P<skip>[ \t\f\v\r]+|//[^\n]*|/\*.*?\*/)
   | (?P<NEWLINE>\n)
-  | (?P<RAW_STRING>(?:u8|[uUL])?R"(?P<delimiter>[^ ()\\\t\v\f\n]{0,16})\(.*?\)(?P=delimiter)")
+  | (?P<RAW_STRING>(?:u8|[uUL])?R"[^\n]*)
   | (?P<STRING>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*")
   | (?P<CHARACTER>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
   | (?P<IDENTIFIER>[^\W\d]\w*)
@@ -56,9 +56,8 @@ def tokenize(source: str) -> list[Token]:
         counted = match.start()
         if match.lastgroup == "skip":
             continue
-        name = "RAW_STRING" if match.lastgroup == "delimiter" else str(match.lastgroup)
         token_line = line + bisect.bisect_right(splices, match.start())
-        tokens.append(Token(kind=Kind[name], text=match.group(), line=token_line))
+        tokens.append(Token(kind=Kind[str(match.lastgroup)], text=match.group(), line=token_line))
     return tokens
 
 

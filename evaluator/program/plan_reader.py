@@ -28,7 +28,7 @@ from evaluator.program.plan import (
 
 MAX_DIMENSIONS = 32  # of NumPy and CuPy before 2.0 and 14
 MAX_TEXT_BYTES = 64 << 20
-MAX_SOURCE_BYTES = 4 << 20  # of all modules together: strings may be joined, so it exceeds the program's own limit
+MAX_SOURCE_CHARACTERS = 1 << 20  # of all modules together; joined strings may exceed the program's own limit
 MAX_ELEMENTS = 2**40
 MAX_BUFFERS = 65_536 + 4_096  # one per step, and the inputs
 MAX_ARGUMENTS = 512
@@ -68,8 +68,8 @@ def from_record(record: Any, max_steps: int = MAX_STEPS) -> Plan:
     buffers = _sequence(fields["buffers"], "buffers", 0, MAX_BUFFERS, _buffer)
     _check_buffers(buffers)
     modules = _sequence(fields["modules"], "modules", 0, max_steps, _module)
-    if sum(len(module.source) for module in modules) > MAX_SOURCE_BYTES:
-        raise ValueError(f"modules: more than {MAX_SOURCE_BYTES} characters of source together")
+    if sum(len(module.source) for module in modules) > MAX_SOURCE_CHARACTERS:
+        raise ValueError(f"modules: more than {MAX_SOURCE_CHARACTERS} characters of source together")
     steps = _sequence(fields["steps"], "steps", 0, max_steps, lambda value, at: _step(value, at, buffers, modules))
     outputs = _sequence(fields["outputs"], "outputs", 1, 1_024, lambda value, at: _view(value, at, buffers))
     return Plan(buffers=buffers, modules=modules, steps=steps, outputs=outputs)

@@ -5,7 +5,7 @@ Everything here works on the parsed tree; nothing of the program runs.
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from evaluator.program import cuda_screen, surface
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
@@ -81,10 +81,11 @@ _OBJECT_ATTRIBUTES = surface.ARRAY | surface.MODULE | surface.KERNEL | surface.D
 def screen(text: str, limits: Limits | None = None) -> None:
     """Raises ProgramFault `refused`, with the line and the reason, unless every construct is inside the surface."""
     tree = parse(text, (Limits() if limits is None else limits).source_bytes)
+    top = {id(statement) for statement in tree.body}
     for count, node in enumerate(ast.walk(tree)):
         if count >= MAX_NODES:
             raise refuse(f"more than {MAX_NODES} syntax nodes; write a shorter program")
-        _check(node, tree)
+        _check(node, top)
     if not any(isinstance(statement, ast.FunctionDef) and statement.name == "forward" for statement in tree.body):
         raise refuse("no function `forward` at the top level")
     for source, line in _cuda_strings(tree):
@@ -115,7 +116,7 @@ def refuse(reason: str, line: int | None = None) -> ProgramFault:
     return ProgramFault(Outcome.REFUSED, Rung.SCREEN, reason, line)
 
 
-def _check(node: ast.AST, tree: ast.Module) -> None:
+def _check(node: ast.AST, top: Set[int]) -> None:
     line = getattr(node, "lineno", None)
     if not isinstance(node, _STATEMENTS + _EXPRESSIONS) or isinstance(node, ast.Pow):
         cure = _CURES.get(type(node), "")
@@ -127,9 +128,9 @@ def _check(node: ast.AST, tree: ast.Module) -> None:
         case ast.Attribute():
             _check_attribute(node)
         case ast.FunctionDef():
-            _check_function(node, tree)
+            _check_function(node, top)
         case ast.Import() | ast.ImportFrom():
-            if node not in tree.body or ast.unparse(node) not in surface.IMPORTS:
+            if id(node) not in top or ast.unparse(node) not in surface.IMPORTS:
                 allowed = ", ".join(f"`{statement}`" for statement in surface.IMPORTS)
                 raise refuse(
                     f"`{ast.unparse(node)[:80]}` is not in the surface; allowed at the top are {allowed}", line
@@ -186,8 +187,8 @@ def _check_attribute(node: ast.Attribute) -> None:
         raise refuse(f"assigning to {seen} is not in the surface; only {settable} can be set", node.lineno)
 
 
-def _check_function(node: ast.FunctionDef, tree: ast.Module) -> None:
-    if node not in tree.body:
+def _check_function(node: ast.FunctionDef, top: Set[int]) -> None:
+    if id(node) not in top:
         raise refuse(f"function {node.name} is nested; define it at the top level", node.lineno)
     if node.decorator_list:
         raise refuse("decorators are not in the surface", node.decorator_list[0].lineno)

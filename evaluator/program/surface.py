@@ -37,4 +37,9 @@ BUILTINS = frozenset(
     """AssertionError abs all any bool divmod enumerate float int len list max min range reversed round sorted str sum
     tuple zip""".split()  # noqa: SIM905
 )
+# Names of CuPy's own parameters, where a program may pass them by name.
+ARGUMENTS = frozenset(
+    """args backend block code dst dtype fill_value grid name name_expressions options order out prototype shape
+    shared_mem src""".split()  # noqa: SIM905
+)
 IMPORTS = ("import cupy as cp", "import math", "from evaluator import lib")

@@ -105,6 +105,8 @@ def _read_reply(reply: bytes, text: str, limits: Limits) -> tuple[Plan, list[lis
             raise _fault(record["fault"], text)
         plan = from_record(record["plan"], max_steps=limits.plan_steps)
         c_names = [[str(name) for name in names] for names in record["c_names"]]
+        if len(c_names) != len(plan.modules):
+            raise ValueError(f"{len(c_names)} lists of names for {len(plan.modules)} modules")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ProgramFault(Outcome.TRACE_ERROR, Rung.TRACE, f"the trace gave no valid plan: {error}") from None
     return plan, c_names

@@ -2,23 +2,24 @@
 
 import math as python_math
 
+from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.surface import BUILTINS, LIB, MATH
 from evaluator.program.tracer import kernels
 from evaluator.program.tracer.arrays import Array, allocate, as_shape, copy, matmul
 from evaluator.program.tracer.faults import refused
 from evaluator.program.tracer.recorder import Recorder
-from evaluator.program.tracer.scalars import Dtype, Scalar, dtype_of, plain_number
+from evaluator.program.tracer.scalars import Dtype, Scalar, ScalarType, dtype_of, plain_number
 
 
 class Cupy:
     """`import cupy as cp`. Parameters have CuPy's names and order."""
 
-    bool_ = Dtype("bool")
-    int8, int16, int32, int64 = Dtype("int8"), Dtype("int16"), Dtype("int32"), Dtype("int64")
-    uint8, uint16, uint32, uint64 = Dtype("uint8"), Dtype("uint16"), Dtype("uint32"), Dtype("uint64")
-    float16, float32, float64 = Dtype("float16"), Dtype("float32"), Dtype("float64")
+    bool_ = ScalarType("bool")
+    int8, int16, int32, int64 = (ScalarType(name) for name in ("int8", "int16", "int32", "int64"))
+    uint8, uint16, uint32, uint64 = (ScalarType(name) for name in ("uint8", "uint16", "uint32", "uint64"))
+    float16, float32, float64 = (ScalarType(name) for name in ("float16", "float32", "float64"))
     inf, nan, pi, e = python_math.inf, python_math.nan, python_math.pi, python_math.e
-    ndarray = Array
+    ndarray = object()  # for annotations: it can be neither called nor asked
 
     __slots__ = ("_recorder",)
 
@@ -68,8 +69,10 @@ class Cupy:
             raise TypeError(f"copyto: dst is a {type(dst).__name__}, expected an array")
         if isinstance(src, Array):
             copy(dst, src)
-        else:
-            dst.fill(src)
+            return
+        if isinstance(plain_number(src), float) and dst.dtype.name not in FLOAT_DTYPES:
+            raise TypeError(f"copyto: cannot cast a float to {dst.dtype.name}")
+        dst.fill(src)
 
     def matmul(self, x1, x2, /, out=None):
         return matmul(x1, x2, out)

@@ -1,4 +1,4 @@
-"""Dtypes and typed scalars of the symbolic CuPy: cp.float32 is both a dtype and a conversion, as in CuPy."""
+"""Dtypes and typed scalars of the symbolic CuPy."""
 
 import math
 
@@ -26,7 +26,7 @@ _CODES = {
 
 
 class Dtype:
-    """An element type. Calling it makes a typed scalar."""
+    """An element type, as x.dtype is one."""
 
     __slots__ = ("name",)
 
@@ -37,11 +37,8 @@ class Dtype:
     def itemsize(self) -> int:
         return ITEM_BYTES[self.name]
 
-    def __call__(self, value=0) -> "Scalar":
-        return Scalar(self, self.convert(plain_number(value)))
-
     def __eq__(self, other) -> bool:
-        return isinstance(other, Dtype | str | type) and self.name == dtype_of(other).name
+        return isinstance(other, Dtype | ScalarType | str | type) and self.name == dtype_of(other).name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -65,6 +62,28 @@ class Dtype:
     def text(self, value: int | float) -> str:
         """The plan's spelling of `value` in this type."""
         return repr(self.convert(value))
+
+
+class ScalarType:
+    """cp.float32 and its like: names a dtype where one is wanted, and makes typed scalars when called."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __call__(self, value=0) -> "Scalar":
+        dtype = dtype_of(self)
+        return Scalar(dtype, dtype.convert(plain_number(value)))
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Dtype | ScalarType) and dtype_of(self).name == dtype_of(other).name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __str__(self) -> str:
+        return f"<class 'cupy.{self._name}'>"
 
 
 class Scalar:
@@ -114,6 +133,8 @@ def dtype_of(spec) -> Dtype:
     """The dtype that CuPy sees in cp.float32, x.dtype, "float32", "f4", float, int or bool."""
     if isinstance(spec, Dtype):
         return spec
+    if isinstance(spec, ScalarType):
+        return Dtype(spec._name)
     if spec is float or spec is None:
         return Dtype("float64")
     if spec is int:

@@ -78,7 +78,7 @@ def _padded(rows: Sequence[Sequence[float]], dtype: type, bucket: int) -> np.nda
     if not rows:
         raise ValueError("a batch needs at least one row")
     longest = max([1, *map(len, rows)])
-    result = np.zeros((len(rows), -(-longest // bucket) * bucket), dtype)
+    result: np.ndarray = np.zeros((len(rows), -(-longest // bucket) * bucket), dtype)
     for number, row in enumerate(rows):
         result[number, : len(row)] = row
     return result

@@ -30,7 +30,7 @@ def token_logprobs(
 
     hidden [B, T, D], table [V, D], targets and mask [B, T] -> [B, T]. Wanted positions are moved to the front, and
     chunks without any are skipped. With a frozen table the backward pass needs no logits: a log-probability is one
-    number, so its derivative is a vector [D] that the forward pass keeps. A trained table recomputes the logits instead.
+    number, so its derivative is a vector [D], which the forward pass keeps. A trained table recomputes the logits.
     """
     width = hidden.shape[-1]
     wanted = mask.reshape(-1) > 0

@@ -1,6 +1,6 @@
 """Remakes kernelbench.json from the fact tables of KernelBench: `python tests/data/kernelbench_facts.py TABLES`.
 
-TABLES is a folder with tasks.json (version 0.2) and tasks_v0_shapes.json (version 0). Only the catalog's tasks are kept.
+TABLES is a folder with tasks.json (version 0.2) and tasks_v0_shapes.json (version 0). Only catalog tasks are kept.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Every reference against values that PyTorch gave in float64; `python tests/evaluator/nn/test_parity.py` remakes them."""
+"""Every reference against values that PyTorch gave in float64 (remake: `python tests/evaluator/nn/test_parity.py`)."""
 
 import json
 import pathlib

@@ -1,0 +1,63 @@
+"""Programs in kernels/ are traced at every size of their task, are documented, and none is a copy of another."""
+
+import pathlib
+
+import pytest
+
+from evaluator.nn import run
+from evaluator.program import docstring, identity, screen
+from evaluator.program.trace import Tracer
+from evaluator.records import Limits
+from evaluator.tasks import catalog
+
+FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
+PROGRAMS = sorted(FOLDER.glob("*/*.py"))
+REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
+LARGE = Limits(memory_bytes=64 << 30)  # benchmark sizes, traced and never allocated
+SIZES = [(path, size) for path in PROGRAMS for size in catalog.get(path.parent.name).sizes]
+
+
+def named(value):
+    return f"{value.parent.name}/{value.name}" if isinstance(value, pathlib.Path) else None
+
+
+@pytest.fixture(scope="module")
+def tracer():
+    with Tracer(LARGE) as tracer:
+        yield tracer
+
+
+def test_folders_are_named_after_tasks():
+    assert {path.parent.name for path in PROGRAMS} <= set(catalog.TASKS)
+
+
+@pytest.mark.parametrize("task_id", REQUIRED)
+def test_every_required_task_has_a_plain_program_and_a_better_one(task_id):
+    names = {path.name for path in PROGRAMS if path.parent.name == task_id}
+    assert "plain.py" in names
+    assert len(names) >= 2
+
+
+@pytest.mark.parametrize(("path", "size"), SIZES, ids=named)
+def test_a_program_is_traced_at_every_size(tracer, path, size):
+    task, text = catalog.get(path.parent.name), path.read_text()
+    screen.screen(text, LARGE)
+    plan = tracer.trace(text, task.arrays_at(size), run.abstract(task, size))
+    assert plan.steps
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=named)
+def test_a_program_says_why_and_by_which_techniques(path):
+    notes = docstring.facts(path.read_text())
+    assert notes.rationale
+    assert notes.techniques
+
+
+@pytest.mark.parametrize("path", [path for path in PROGRAMS if path.name == "plain.py"], ids=named)
+def test_a_plain_program_is_short(path):
+    assert len(path.read_text()) <= 1300  # about 450 tokens of the embedded model
+
+
+def test_no_two_programs_are_the_same():
+    streams = {path: identity.token_stream(path.read_text()) for path in PROGRAMS}
+    assert len(set(streams.values())) == len(streams)

@@ -1,0 +1,52 @@
+"""Under real CuPy, on a GPU, each program is an ordinary program and gives the reference's values at every size."""
+
+import pathlib
+import runpy
+
+import jax
+import numpy as np
+import pytest
+
+from evaluator.nn import jax_nn, run
+from evaluator.tasks import catalog
+from evaluator.tasks.arrays import draw
+
+pytestmark = pytest.mark.gpu
+cp = pytest.importorskip("cupy", reason="needs CuPy and an NVIDIA GPU")
+
+FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
+PROGRAMS = sorted(FOLDER.glob("*/*.py"))
+BETTER = [path for path in PROGRAMS if path.name != "plain.py"]
+
+
+def named(value):
+    return f"{value.parent.name}/{value.name}" if isinstance(value, pathlib.Path) else None
+
+
+def assert_close(seen, expected):
+    assert seen.shape == expected.shape
+    scale = float(cp.abs(expected).max())
+    assert float(cp.abs(seen - expected).max()) <= 1e-5 * scale
+
+
+@pytest.mark.parametrize("size", ["cpu", "kb_v0"])
+@pytest.mark.parametrize("path", PROGRAMS, ids=named)
+def test_a_program_gives_the_references_values(path, size):
+    task = catalog.get(path.parent.name)
+    arrays = draw(task, size, seed=3)
+    with jax.enable_x64(True):
+        wide = [jax.numpy.asarray(array, np.float64) for array in arrays]
+        (expected,) = run.run(task.source_at(size), jax_nn, wide)
+    seen = runpy.run_path(str(path))["forward"](*map(cp.asarray, arrays))
+    assert (str(seen.dtype), seen.shape) == run.abstract(task, size)[0][::-1]
+    assert_close(seen.astype(cp.float64), cp.asarray(np.asarray(expected, np.float64)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BETTER, ids=named)
+def test_at_the_benchmarks_size_a_better_program_agrees_with_the_plain_one(path):
+    task = catalog.get(path.parent.name)
+    cp.random.seed(3)
+    arrays = [cp.random.standard_normal(array.shape, dtype=cp.float32) for array in task.arrays_at("kb")]
+    expected = runpy.run_path(str(path.with_name("plain.py")))["forward"](*arrays)
+    assert_close(runpy.run_path(str(path))["forward"](*arrays), expected)

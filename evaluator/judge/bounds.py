@@ -40,12 +40,15 @@ class Bound:
     element: float
 
 
+EQUAL = Bound(norm=0.0, element=0.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One output measured against its bound."""
 
     output: int  # which output
-    errors: "_core.Comparison"
+    errors: _core.Comparison
     bound: Bound
 
     @property
@@ -60,32 +63,39 @@ class Finding:
         )
 
 
-def bound_for(reference: np.ndarray, exact: np.ndarray, family: str, precision: str, integral: bool) -> Bound:
-    """The bound of one output: 0 for integers, else the larger of 8 x the reference's error and n_eps spacings."""
-    if integral or not np.issubdtype(reference.dtype, np.floating):
-        return Bound(norm=0.0, element=0.0)
-    own = _core.compare(np.ascontiguousarray(reference), exact)
-    spacing = SPACING[precision]
+def bound_for(reference_errors: _core.Comparison, family: str, precision: str) -> Bound:
+    """The bound of one output of floats: the larger of 8 x the reference's own error and n_eps spacings."""
     # TF32 and half round the operands once; sums are still float32, so the family's allowance does not scale with them.
-    allowed = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"] + (0.0 if precision == "fp32" else 4 * spacing)
+    coarse = 0.0 if precision == "fp32" else 4 * SPACING[precision]
+    allowed = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"] + coarse
     return Bound(
-        norm=max(REFERENCE_FACTOR * own.norm_error, allowed), element=max(REFERENCE_FACTOR * own.element_error, allowed)
+        norm=max(REFERENCE_FACTOR * reference_errors.norm_error, allowed),
+        element=max(REFERENCE_FACTOR * reference_errors.element_error, allowed),
     )
+
+
+def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:
+    """The bound of every output; nothing may be off in integers, nor where any order of summation is exact."""
+    return [
+        EQUAL if _equality_due(expected, index) else bound_for(errors, family, precision)
+        for index, errors in enumerate(expected.reference_errors)
+    ]
 
 
 def measure(seen: Sequence[np.ndarray], expected: Expected, family: str, precision: str) -> list[Finding]:
     """Every output of a program against its bound, in order."""
+    bounds = bounds_of(expected, family, precision)
     return [
-        Finding(
-            output=index,
-            errors=_core.compare(np.ascontiguousarray(array), exact),
-            bound=bound_for(reference, exact, family, precision, expected.integral),
-        )
-        for index, (array, reference, exact) in enumerate(zip(seen, expected.reference, expected.exact, strict=True))
+        Finding(output=index, errors=_core.compare(np.ascontiguousarray(array), exact), bound=bound)
+        for index, (array, exact, bound) in enumerate(zip(seen, expected.exact, bounds, strict=True))
     ]
 
 
-def precision_of(errors: "_core.Comparison") -> str:
+def _equality_due(expected: Expected, index: int) -> bool:
+    return expected.integral or not np.issubdtype(expected.reference[index].dtype, np.floating)
+
+
+def precision_of(errors: _core.Comparison) -> str:
     """Class that the norm error of an output speaks for: fp32, tf32 (half differs in range alone), bf16, or none."""
     if errors.norm_error <= 32 * SPACING["fp32"]:
         return "fp32"
@@ -94,7 +104,7 @@ def precision_of(errors: "_core.Comparison") -> str:
     return "bf16" if errors.norm_error <= 2.0**-7 else "none"
 
 
-def outcome_of(errors: "_core.Comparison") -> Outcome:
+def outcome_of(errors: _core.Comparison) -> Outcome:
     """`precision_downgrade` where an error too large looks like coarse rounding, else `wrong_value`.
 
     Rounding touches most elements, with errors of either sign: it is hardly aligned with the output. A wrong epsilon,

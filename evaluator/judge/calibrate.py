@@ -9,13 +9,15 @@ times the reference's own error already allows.
 import argparse
 import collections
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from evaluator.devices import cpu
 from evaluator.judge import table
-from evaluator.judge.bounds import N_EPS, N_EPS_DEFAULT, REFERENCE_FACTOR, SPACING, bound_for, measure
+from evaluator.judge.bounds import EQUAL, N_EPS, N_EPS_DEFAULT, REFERENCE_FACTOR, SPACING, measure
 from evaluator.judge.cases import cases_of
 from evaluator.judge.oracle import Expected, Oracle
 from evaluator.judge.seeds import derive
@@ -26,23 +28,17 @@ from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
 
 
-def spacings(outputs, expected: Expected, task: Task) -> float:
+def spacings(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> float:
     """Largest error of a run in float32 spacings, 0 where eight times the reference's own error covers it."""
     worst = 0.0
-    for finding, reference, exact in zip(
-        measure(outputs, expected, task.family, "fp32"), expected.reference, expected.exact, strict=True
-    ):
-        own = bound_for(reference, exact, task.family, "fp32", expected.integral)
-        if own.norm == 0.0:
-            continue  # integers: equality, nothing to calibrate
-        reference_error = measure([reference], expected, task.family, "fp32")[0].errors
-        for error, allowed in (
-            (finding.errors.norm_error, reference_error.norm_error),
-            (finding.errors.element_error, reference_error.element_error),
-        ):
-            if error > REFERENCE_FACTOR * allowed:
-                worst = max(worst, error / SPACING["fp32"])
-    return worst
+    for finding, own in zip(measure(outputs, expected, task.family, "fp32"), expected.reference_errors, strict=True):
+        if finding.bound == EQUAL:
+            continue  # equality is due, nothing to calibrate
+        seen = finding.errors
+        pairs = ((seen.norm_error, own.norm_error), (seen.element_error, own.element_error))
+        beyond = [error for error, allowed in pairs if error > REFERENCE_FACTOR * allowed]
+        worst = max(worst, *beyond, 0.0)
+    return worst / SPACING["fp32"]
 
 
 def worst_case(path: Path, task: Task, oracle: Oracle, seeds: int) -> tuple[float, str]:

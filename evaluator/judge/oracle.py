@@ -2,12 +2,14 @@
 
 import collections
 import dataclasses
+import functools
 import multiprocessing
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 import numpy as np
 
+from evaluator import _core
 from evaluator.judge import oracle_child
 from evaluator.judge.cases import inputs_for
 from evaluator.tasks.task import Task
@@ -28,7 +30,12 @@ class Expected:
     exact: tuple[np.ndarray, ...]  # the reference on the same inputs in float64
     integral: bool  # any order of summation is exact in float32 here, so that equality is due
 
-    @property
+    @functools.cached_property
+    def reference_errors(self) -> tuple[_core.Comparison, ...]:
+        """How far the reference at its own precision is from the exact values, output by output."""
+        return tuple(map(_core.compare, map(np.ascontiguousarray, self.reference), self.exact))
+
+    @functools.cached_property
     def usable(self) -> bool:
         """Whether the reference itself stays finite wherever the exact result fits its type."""
         return all(map(_no_worse, self.reference, self.exact))

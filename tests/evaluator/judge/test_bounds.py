@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluator.judge.bounds import bound_for, describe, measure, outcome_of, precision_of
+from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
 from evaluator.judge.oracle import Expected
 from evaluator.records import Outcome
 
@@ -114,4 +114,4 @@ def test_empty_and_scalar_outputs(shape):
     exact = np.ones(shape)
     found = finding(exact, exact=exact)
     assert found.ok
-    assert bound_for(exact.astype(np.float32), exact, "loss", "fp32", False).norm > 0
+    assert bounds_of(expected(exact=exact), "loss", "fp32")[0].norm > 0

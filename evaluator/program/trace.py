@@ -65,6 +65,7 @@ class Tracer:
         if self._keep_spare:
             self._spare = self._start()
         plan, c_names = _read_reply(reply, text, self._limits)
+        _check_inputs(plan, [*arrays, *parameters])
         _check_sources(plan, c_names, text)
         _check_memory(plan, self._limits)
         _check_outputs(plan, outputs, text)
@@ -89,9 +90,8 @@ def trace(
 def _request(text: str, arrays: Sequence[Array], parameters: Sequence[Array], limits: Limits) -> dict[str, Any]:
     return {
         "text": text,
-        "inputs": [(array.name, tuple(array.shape), array.dtype) for array in arrays],
-        "parameters": [(array.name, tuple(array.shape), array.dtype) for array in parameters],
-        "parameters_as_dict": len(parameters) > MAX_POSITIONAL_PARAMETERS,
+        "arrays": [(plan_name(array.name), tuple(array.shape), array.dtype) for array in [*arrays, *parameters]],
+        "dict_keys": [array.name for array in parameters] if len(parameters) > MAX_POSITIONAL_PARAMETERS else [],
         "max_steps": limits.plan_steps,
         "max_bytes": limits.memory_bytes,
     }
@@ -119,6 +119,19 @@ def _fault(record: Any, text: str) -> ProgramFault:
     shown = "".join(c if c.isprintable() else " " for c in message[:1000])
     known_line = line if 1 <= line <= text.count("\n") + 1 else None
     return ProgramFault(Outcome(outcome), _RUNGS[Outcome(outcome)], shown, known_line)
+
+
+def _check_inputs(plan: Plan, arrays: Sequence[Array]) -> None:
+    """An honest child repeats what it was given; a forged plan may claim other inputs."""
+    expected = [(plan_name(array.name), tuple(array.shape), array.dtype) for array in arrays]
+    if [(buffer.name, buffer.shape, buffer.dtype) for buffer in plan.inputs] != expected:
+        message = "the trace gave no valid plan: its inputs are not those of the task"
+        raise ProgramFault(Outcome.TRACE_ERROR, Rung.TRACE, message)
+
+
+def plan_name(name: str) -> str:
+    """The name under which an array of a task stands in a plan and among the arguments of `forward`."""
+    return name.replace(".", "_")
 
 
 def _check_sources(plan: Plan, c_names: list[list[str]], text: str) -> None:

@@ -100,7 +100,7 @@ class TracerProcess:
         if reply:
             return reply
         try:
-            code = self._process.wait(timeout=5)
+            code = self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             raise _trace_error("the trace closed its output without a plan") from None
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"

@@ -40,17 +40,15 @@ def _reply(request: dict) -> dict:
     except RecursionError as error:
         return _fault("trace_error", "the program recurses too deeply", error)
     except Exception as error:
-        return _fault("trace_error", f"{type(error).__name__}: {error}", error)
+        detail = f": {error}" if str(error) else ""
+        return _fault("trace_error", type(error).__name__ + detail, error)
 
 
 def _trace(request: dict) -> dict:
     recorder = Recorder(max_steps=request["max_steps"], max_bytes=request["max_bytes"])
-    inputs = [_input(recorder, *described) for described in request["inputs"]]
-    parameters = [_input(recorder, *described) for described in request["parameters"]]
-    arguments: list = [*inputs, *parameters]
-    if request["parameters_as_dict"]:
-        originals = [original for original, *_ in request["parameters"]]
-        arguments = [*inputs, dict(zip(originals, parameters, strict=True))]
+    arguments: list = [_input(recorder, *described) for described in request["arrays"]]
+    if keys := request["dict_keys"]:
+        arguments[-len(keys) :] = [dict(zip(keys, arguments[-len(keys) :], strict=True))]
     names = program_globals(recorder)
     exec(compile(request["text"], PROGRAM_FILE, "exec", dont_inherit=True), names)
     if "forward" not in names:
@@ -71,7 +69,7 @@ def _trace(request: dict) -> dict:
 
 
 def _input(recorder: Recorder, name: str, shape: tuple[int, ...], dtype: str) -> Array:
-    buffer = recorder.buffer("input", dtype, shape, name.replace(".", "_"))
+    buffer = recorder.buffer("input", dtype, shape, name)
     return Array(recorder, buffer, 0, shape, dtype_of(dtype))
 
 

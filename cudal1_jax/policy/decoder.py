@@ -106,51 +106,6 @@ def logits(config: DecoderConfig, params: Params, hidden: jax.Array) -> jax.Arra
     return jnp.einsum("...d,vd->...v", hidden, table, preferred_element_type=jnp.float32)
 
 
-def empty_cache(config: DecoderConfig, rows: int, size: int, dtype: jnp.dtype) -> KeyValues:
-    """Zeros [L, B, K, S, d] for keys and for values."""
-    shape = (config.layers, rows, config.key_heads, size, config.head_size)
-    return KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
-
-
-def decode_step(
-    config: DecoderConfig,
-    params: Params,
-    prefix: KeyValues,
-    prefix_lengths: jax.Array,
-    cache: KeyValues,
-    tokens: jax.Array,
-    step: jax.Array,
-) -> tuple[jax.Array, KeyValues]:
-    """One token per row: hidden states [B, D] and the cache with the tokens' keys at slot `step`.
-
-    prefix [L, N, K, P, d] is shared by B / N rows each; cache [L, B, K, S, d] holds what each row has generated;
-    tokens [B] are every row's `step`-th own token, so that all rows write the same slot.
-    """
-    B, S = tokens.shape[0], cache.k.shape[3]
-    positions = (jnp.repeat(prefix_lengths, B // prefix_lengths.shape[0]) + step)[:, None]
-    cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)
-    visible = (jnp.arange(S) <= step)[None, None, :]
-
-    def body(carry: tuple, xs: tuple) -> tuple:
-        x, keys = carry
-        layer, weights, before = xs
-
-        def attend(q: jax.Array, new: KeyValues) -> jax.Array:
-            nonlocal keys
-            keys = jax.tree.map(
-                lambda c, n: jax.lax.dynamic_update_slice(c, n[None], (layer, 0, 0, step, 0)), keys, new
-            )
-            own = jax.tree.map(lambda c: jax.lax.dynamic_index_in_dim(c, layer, keepdims=False), keys)
-            return attention.attend(q, own, visible, Prefix(before, prefix_lengths))
-
-        return (_layer(config, weights, x, cos, sin, attend, None), keys), None
-
-    x = params["embed"][tokens][:, None]
-    layers = {name: params[name] for name in LAYER_PARAMETERS}
-    (x, cache), _ = jax.lax.scan(body, (x, cache), (jnp.arange(config.layers), layers, prefix))
-    return _norm(x[:, 0], params["final_norm"], config.norm_epsilon), cache
-
-
 def _run(
     config: DecoderConfig,
     params: Params,
@@ -169,7 +124,6 @@ def _run(
         weights, low_rank, before = xs
         produced: list[KeyValues] = []
 
-        @jax.checkpoint
         def attend(q: jax.Array, own: KeyValues) -> jax.Array:
             shared = None if prefix is None else Prefix(before, prefix[1])
             return attention.causal(q, own, segment_ids, shared)

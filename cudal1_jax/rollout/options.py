@@ -1,0 +1,27 @@
+"""How completions are drawn."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingOptions:
+    """Rules of the draw, applied in the order of the fields. Each set of options compiles its own program."""
+
+    temperature: float = 1.0  # 0 takes the likeliest token
+    top_k: int | None = None  # None: no limit
+    top_p: float = 1.0  # 1: no limit
+    min_p: float = 0.0  # 0: no limit
+    max_new_tokens: int = 512
+    stop_ids: tuple[int, ...] = ()  # a completion ends with the first of these, which is part of it
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, or None for no limit, not {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"min_p must be between 0 and 1, not {self.min_p}")
+        if self.max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be at least 1, not {self.max_new_tokens}")

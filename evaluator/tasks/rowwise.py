@@ -53,7 +53,7 @@ NORM_ROWS = {
     "kb_v0": normal(x=(16, 16384)),
 }
 IMAGES = {
-    "cpu": uniform(x=(7, 64, 30, 40)),
+    "cpu": uniform(x=(9, 64, 50, 60)),
     "kb": uniform(x=(112, 64, 512, 512)),
     "kb_v0": normal(x=(16, 64, 256, 256)),
 }

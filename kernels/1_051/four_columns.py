@@ -1,10 +1,10 @@
-"""Four neighbouring columns per thread, selections instead of branches.
+"""Four neighbouring columns per thread.
 
-The four columns share their cache lines and the loop's arithmetic, and their comparisons are independent of each other.
-Value and index are chosen by conditional moves, so the warp never diverges. Strict comparison keeps the first of equal
-elements. The last thread of a row may own fewer columns and takes the slow loop.
+The four columns share their cache lines and the loop's arithmetic, and their comparisons are independent of each other, so
+four loads are in flight per step. Each comparison guards two moves, which a GPU predicates. Strict comparison keeps the first
+of equal elements. The last thread of a row may own fewer columns and takes the slow loop.
 
-Techniques: several items per thread, independent accumulators, branch-free selection
+Techniques: several items per thread, independent accumulators
 """
 import cupy as cp
 
@@ -14,22 +14,19 @@ extern "C" __global__ void argmax_four(const float* x, long long* out, int lengt
   const float* start = x + (size_t)blockIdx.y * length * columns + column;
   long long* y = out + (size_t)blockIdx.y * columns + column;
   if (column + 3 < columns) {
-    float best[4];
-    int index[4];
-    for (int k = 0; k < 4; ++k) {
-      best[k] = start[k];
-      index[k] = 0;
-    }
+    float a = start[0], b = start[1], c = start[2], d = start[3];
+    int ia = 0, ib = 0, ic = 0, id = 0;
     for (int i = 1; i < length; ++i) {
       const float* p = start + (size_t)i * columns;
-      #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float v = p[k];
-        index[k] = v > best[k] ? i : index[k];
-        best[k] = v > best[k] ? v : best[k];
-      }
+      if (p[0] > a) { a = p[0]; ia = i; }
+      if (p[1] > b) { b = p[1]; ib = i; }
+      if (p[2] > c) { c = p[2]; ic = i; }
+      if (p[3] > d) { d = p[3]; id = i; }
     }
-    for (int k = 0; k < 4; ++k) y[k] = index[k];
+    y[0] = ia;
+    y[1] = ib;
+    y[2] = ic;
+    y[3] = id;
   } else {
     for (int k = 0; column + k < columns; ++k) {
       int index = 0;

@@ -1,0 +1,43 @@
+"""Four float4 per thread.
+
+The function is a few instructions, so the memory system sets the pace: one read and one write per element. A thread
+takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap (`__restrict__`) the
+compiler may start all four loads before the first store.
+
+Techniques: float4 loads, several items per thread, independent loads in flight
+"""
+import cupy as cp
+
+source = r'''
+__device__ float softsign(float v) {
+  return v / (1.0f + fabsf(v));
+}
+
+extern "C" __global__ void softsign_vec(const float* __restrict__ x, float* __restrict__ out, long long size) {
+  const float4* x4 = (const float4*)x;
+  float4* out4 = (float4*)out;
+  long long count = size / 4;
+  long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i < count) {
+      float4 v = x4[i];
+      v.x = softsign(v.x);
+      v.y = softsign(v.y);
+      v.z = softsign(v.z);
+      v.w = softsign(v.w);
+      out4[i] = v;
+    }
+    i += 256;
+  }
+  long long rest = 4 * count + threadIdx.x;
+  if (blockIdx.x == 0 && rest < size) out[rest] = softsign(x[rest]);
+}
+'''
+softsign_vec = cp.RawKernel(source, "softsign_vec")
+
+
+def forward(x):
+    out = cp.empty(x.shape, cp.float32)
+    softsign_vec(((x.size + 4095) // 4096,), (256,), (x, out, x.size))
+    return out

@@ -1,0 +1,43 @@
+"""Four float4 per thread.
+
+The function costs tens of instructions per element, the memory one read and one write. A thread takes four coalesced
+float4, 256 apart: index arithmetic is paid once for sixteen elements, and as the arrays do not overlap (`__restrict__`) loads of
+the next float4 run under the arithmetic of this one. Values equal the plain program's bit for bit.
+
+Techniques: float4 loads, several items per thread, independent loads in flight
+"""
+import cupy as cp
+
+source = r'''
+__device__ float new_gelu(float v) {
+  return 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
+}
+
+extern "C" __global__ void new_gelu_vec(const float* __restrict__ x, float* __restrict__ out, long long size) {
+  const float4* x4 = (const float4*)x;
+  float4* out4 = (float4*)out;
+  long long count = size / 4;
+  long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i < count) {
+      float4 v = x4[i];
+      v.x = new_gelu(v.x);
+      v.y = new_gelu(v.y);
+      v.z = new_gelu(v.z);
+      v.w = new_gelu(v.w);
+      out4[i] = v;
+    }
+    i += 256;
+  }
+  long long rest = 4 * count + threadIdx.x;
+  if (blockIdx.x == 0 && rest < size) out[rest] = new_gelu(x[rest]);
+}
+'''
+new_gelu_vec = cp.RawKernel(source, "new_gelu_vec")
+
+
+def forward(x):
+    out = cp.empty(x.shape, cp.float32)
+    new_gelu_vec(((x.size + 4095) // 4096,), (256,), (x, out, x.size))
+    return out

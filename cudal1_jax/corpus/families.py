@@ -1,0 +1,37 @@
+"""Every kind of workload the corpus draws from, with its share."""
+
+from collections.abc import Callable
+from random import Random
+
+from cudal1_jax.corpus import (
+    argreduce,
+    elementwise,
+    product,
+    product_fold,
+    reduction,
+    rowwise,
+    scan,
+    total,
+    vector_product,
+)
+from cudal1_jax.corpus.workload import Workload
+
+Draw = Callable[[Random, tuple[int, int]], Workload]
+
+SOURCES: tuple[tuple[str, Draw, int], ...] = (  # name, generator, share in percent
+    ("elementwise", elementwise.draw, 24),
+    ("rowwise", rowwise.draw, 18),
+    ("reduction", reduction.draw, 14),
+    ("argreduce", argreduce.draw, 6),
+    ("scan", scan.draw, 10),
+    ("product", product.draw, 10),
+    ("vector_product", vector_product.draw, 5),
+    ("product_fold", product_fold.draw, 4),
+    ("total", total.draw, 9),
+)
+
+
+def draw(rng: Random, elements: tuple[int, int]) -> Workload:
+    """A workload of a random family, with a number of elements in the given range."""
+    generator = rng.choices(SOURCES, [source[2] for source in SOURCES])[0][1]
+    return generator(rng, elements)

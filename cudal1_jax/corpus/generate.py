@@ -1,0 +1,91 @@
+"""The corpus as a function of its seed: held-out tasks, single examples, and contests to be measured."""
+
+import dataclasses
+from collections.abc import Callable
+from random import Random
+
+from cudal1_jax.corpus import canonical, families
+from cudal1_jax.corpus.example import Contest, Example, single
+from cudal1_jax.corpus.program import Program
+from cudal1_jax.corpus.workload import Workload
+
+ELEMENTS = (4_000, 400_000)  # elements of a task's largest array
+CONTEST_ELEMENTS = (40_000, 400_000)  # large enough for differences to show on the emulator
+CANDIDATES = 3
+HELD_OUT = {  # tasks kept out of training, by generator
+    "elementwise": 10,
+    "rowwise": 8,
+    "reduction": 5,
+    "argreduce": 2,
+    "scan": 4,
+    "product": 4,
+    "vector_product": 2,
+    "product_fold": 1,
+    "total": 4,
+}
+
+Fits = Callable[[str], bool]  # whether a program is short enough
+
+
+def held_out(seed: int) -> list[Example]:
+    """The tasks kept out of training, each with its plain program. Their step lists have two steps or more."""
+    rng = Random(f"{seed} held-out")
+    examples: list[Example] = []
+    taken: set[str] = set()
+    for name, draw, _ in families.SOURCES:
+        wanted = HELD_OUT[name]
+        while wanted:
+            workload = draw(rng, ELEMENTS)
+            key = canonical.key(workload)
+            if len(key.split()) < 3 or key in taken or canonical.is_real(workload):
+                continue
+            taken.add(key)
+            wanted -= 1
+            plain = workload.writers[0](rng)
+            task = dataclasses.replace(workload.task, id=f"heldout_{len(examples):02d}")
+            examples.append(single("heldout", len(examples), key, task, workload.bottleneck, plain))
+    return examples
+
+
+def singles(seed: int, shard: int, count: int, banned: frozenset[str], fits: Fits) -> list[Example]:
+    """`count` examples without exemplars: one task each, no program twice within the shard (token for token)."""
+    rng = Random(f"{seed} singles {shard}")
+    seen: set[str] = set()
+    examples: list[Example] = []
+    while len(examples) < count:
+        workload = _draw(rng, banned, ELEMENTS)
+        example = _single(shard * count + len(examples), workload, rng.choice(workload.writers)(rng))
+        if example.stream not in seen and fits(example.program):
+            seen.add(example.stream)
+            examples.append(example)
+    return examples
+
+
+def contests(seed: int, shard: int, count: int, banned: frozenset[str], fits: Fits) -> list[Contest]:
+    """`count` tasks with programs of different forms, to be measured."""
+    rng = Random(f"{seed} contests {shard}")
+    made: list[Contest] = []
+    while len(made) < count:
+        workload = _draw(rng, banned, CONTEST_ELEMENTS)
+        forms = list(dict.fromkeys(workload.writers))
+        if len(forms) < CANDIDATES:
+            continue
+        plain = workload.writers[0](rng)
+        candidates = tuple(writer(rng) for writer in rng.sample(forms, CANDIDATES))
+        if all(fits(program.text) for program in (plain, *candidates)):
+            number = shard * count + len(made)
+            task = dataclasses.replace(workload.task, id=f"contest_{number:05d}")
+            made.append(Contest(number, canonical.key(workload), task, workload.bottleneck, plain.text, candidates))
+    return made
+
+
+def _draw(rng: Random, banned: frozenset[str], elements: tuple[int, int]) -> Workload:
+    while True:
+        workload = families.draw(rng, elements)
+        if canonical.key(workload) not in banned and not canonical.is_real(workload):
+            return workload
+
+
+def _single(number: int, workload: Workload, program: Program) -> Example:
+    task = dataclasses.replace(workload.task, id=f"single_{number:05d}")
+    return single("single", number, canonical.key(workload), task, workload.bottleneck, program)

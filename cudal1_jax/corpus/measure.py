@@ -1,0 +1,92 @@
+"""Measures the programs of contests on the emulator and turns them into contrastive examples."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from cudal1_jax.corpus import example, folder
+from cudal1_jax.corpus.example import Contest
+from evaluator.judge.job import Job
+from evaluator.program.identity import sha256
+from evaluator.records import Interval, Limits, Mode
+from evaluator.workers.local import LocalPool
+
+MEASURED = "measured.jsonl"  # one line per program: contest, sha256, outcome, speed-up over the plain program
+TIMING_S = 0.1  # time for the pairs of one program; differences of a few percent are told apart
+CASES = ("large",)  # correctness is the business of `verify`; one hidden case guards the figures here
+SHARD = 500
+
+
+def measure(out: Path, workers: int) -> int:
+    """Measure what is not measured yet, then write the contrastive examples. Returns how many programs were not ok.
+
+    Figures are kept as they come in, so a run that is stopped measures nothing twice.
+    """
+    contests = list(folder.read_contests(out))
+    known = _read(out / MEASURED)
+    jobs = [job for contest in contests for job in _jobs(contest) if job.key not in known]
+    if jobs:
+        limits = Limits(timing_s=dict.fromkeys(Mode, TIMING_S))
+        with LocalPool(workers, {"mode": Mode.QUICK, "limits": limits}) as pool, (out / MEASURED).open("a") as file:
+            for job in jobs:
+                pool.submit(job)
+            for job, verdict in tqdm(pool.completed(), total=len(jobs), desc="measuring", unit=" programs"):
+                interval = verdict.speedups.get("plain")
+                record = {
+                    "key": list(job.key),
+                    "outcome": verdict.outcome.value,
+                    "message": verdict.message if not verdict.ok else "",
+                    "speedup": [interval.value, interval.low, interval.high] if interval else None,
+                }
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+        known = _read(out / MEASURED)
+    _write_examples(out, contests, known)
+    return sum(record["outcome"] != "ok" for record in known.values())
+
+
+def _jobs(contest: Contest) -> list[Job]:
+    return [
+        Job(
+            key=(contest.number, sha256(program.text)),
+            text=program.text,
+            task=contest.task,
+            plain=contest.plain,
+            cases=CASES,
+        )
+        for program in contest.candidates
+    ]
+
+
+def _read(path: Path) -> dict[tuple[int, str], dict[str, Any]]:
+    """Records by (contest, sha256); a last line that was cut off is dropped."""
+    records: dict[tuple[int, str], dict[str, Any]] = {}
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            folder.write_whole(path, whole.splitlines())
+        for line in whole.splitlines():
+            record = json.loads(line)
+            records[record["key"][0], record["key"][1]] = record
+    return records
+
+
+def _write_examples(out: Path, contests: Iterable[Contest], known: dict[tuple[int, str], dict[str, Any]]) -> None:
+    """Contrastive examples of the contests all of whose programs are right and measured."""
+    examples = []
+    for contest in contests:
+        records = [known.get((contest.number, sha256(program.text))) for program in contest.candidates]
+        speedups = {
+            program.text: Interval(*record["speedup"])
+            for program, record in zip(contest.candidates, records, strict=True)
+            if record is not None and record["outcome"] == "ok" and record["speedup"]
+        }
+        if len(speedups) == len(contest.candidates):
+            examples.append(example.contrastive(contest, speedups))
+    for shard, start in enumerate(range(0, len(examples), SHARD)):
+        path = folder.shard_path(out, "contrastive", shard)
+        folder.write_whole(path, map(example.to_json, examples[start : start + SHARD]))

@@ -1,0 +1,345 @@
+"""Losses and other reductions of everything: one number from one, two or three arrays."""
+
+import dataclasses
+from functools import partial
+from random import Random
+
+from cudal1_jax.corpus import chain as chains
+from cudal1_jax.corpus import fold as folds
+from cudal1_jax.corpus import layout, pointwise, style, workload
+from cudal1_jax.corpus.chain import Chain, Formula, Operand
+from cudal1_jax.corpus.fold import Fold
+from cudal1_jax.corpus.naming import pick_main, total_name
+from cudal1_jax.corpus.pointwise import Kind, Step
+from cudal1_jax.corpus.program import Kernel, Launch, Program, block, render
+from cudal1_jax.corpus.style import Style
+from cudal1_jax.corpus.workload import Workload
+from evaluator.tasks.task import Array
+
+FAMILY = "loss"
+
+HUBER = Kind("huber", "", "fabsf({v}) < 1.0f ? 0.5f * {v} * {v} : fabsf({v}) - 0.5f")
+LOG_COSH = Kind(
+    "log_cosh", "nn.abs({v}) + nn.softplus(-2.0 * nn.abs({v}))", "fabsf({v}) + log1pf(expf(-2.0f * fabsf({v})))", True
+)
+HINGE = Kind("hinge", "nn.clamp(1.0 - {v}, min=0.0)", "fmaxf(1.0f - {v}, 0.0f)")
+MARGIN = Kind("margin", "nn.clamp({c} - {v}, min=0.0)", "fmaxf({c}f - {v}, 0.0f)", False, "f")
+LOGISTIC = Kind("logistic", "nn.softplus(-{v})", "fmaxf(-{v}, 0.0f) + log1pf(expf(-fabsf({v})))")
+BY_NAME = {kind.name: kind for kind in (*pointwise.UNARY, *pointwise.BINARY, HUBER, LOG_COSH, HINGE, MARGIN, LOGISTIC)}
+
+# name, element steps of (first, second), text of the whole reduction where nn has one, weight
+LOSSES = (
+    ("l1_loss", ("sub", "abs"), "nn.l1_loss({a}, {b}{reduction})", 4),
+    ("mse_loss", ("sub", "square"), "nn.mse_loss({a}, {b}{reduction})", 4),
+    ("huber_loss", ("sub", "huber"), "nn.smooth_l1_loss({a}, {b}{reduction})", 5),
+    ("hinge_loss", ("mul", "hinge"), "", 4),
+    ("margin_loss", ("mul", "margin"), "", 2),
+    ("squared_hinge_loss", ("mul", "hinge", "square"), "", 2),
+    ("log_cosh_loss", ("sub", "log_cosh"), "", 2),
+    ("logistic_loss", ("mul", "logistic"), "", 2),
+    ("dot", ("mul",), "", 2),
+    ("leaky_difference", ("sub", "leaky_relu"), "", 1),
+    ("root_difference", ("sub", "sqrt_abs"), "", 1),
+)
+PAIRS = (("predictions", "targets"), ("predictions", "targets"), ("x", "y"), ("a", "b"), ("pred", "target"), ("A", "B"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A fold of every element of `main` after `chain`, then `epilogue` on the one result."""
+
+    name: str
+    chain: Chain
+    fold: Fold
+    epilogue: Chain
+    main: str
+    arguments: tuple[str, ...]
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        return (self.main, *self.chain.pointers)
+
+
+def draw(rng: Random, elements: tuple[int, int]) -> Workload:
+    shape = layout.draw_shape(rng, rng.choice((1, 2, 2, 2, 2, 3, 4)), elements)
+    after = rng.choice((0, 0, 0, 0, 1, 1))
+    if rng.random() < 0.75:
+        name, chain, text, pair = _loss(rng)
+        fold = folds.BY_NAME["mean" if rng.random() < 0.6 else "sum"]
+    else:
+        name, chain, text, pair = _plain(rng)
+        fold = rng.choices(folds.FOLDS, [fold.weight for fold in folds.FOLDS])[0]
+    epilogue = chains.draw(rng, after)
+    inits = [rng.choice(("uniform(0,1)", "normal(0,1)", "uniform(0,1)*scalar:uniform(0,1)")) for _ in pair]
+    arrays = tuple(Array(name, shape, init=init) for name, init in zip(pair, inits, strict=True))
+    spec = Spec(name, chain, fold, epilogue, pair[0], pair)
+    return Workload(
+        task=workload.task(FAMILY, _source(rng, spec, text), arrays),
+        canonical=(*chain.names, f"{fold.name}@all", *epilogue.names),
+        bottleneck=rng.choice(BOTTLENECKS),
+        writers=tuple(partial(form, spec) for form in FORMS),
+    )
+
+
+BOTTLENECKS = (
+    "One number from all elements: every input is read once, and the partial results must be combined cheaply.",
+    "The reads are independent, the sum is not: many threads must first reduce on their own, then together.",
+)
+
+
+def _loss(rng: Random) -> tuple[str, Chain, str, tuple[str, ...]]:
+    name, kinds, text, _ = rng.choices(LOSSES, [loss[3] for loss in LOSSES])[0]
+    pair = rng.choice(PAIRS)
+    operands = [Operand(pair[1], "full", pair[1])]
+    steps = [pointwise.with_constants(rng, BY_NAME[kind]) for kind in kinds]
+    steps[0] = dataclasses.replace(steps[0], operand=pair[1])
+    if rng.random() < 0.15:
+        weights = rng.choice(("weights", "w", "mask"))
+        operands.append(Operand(weights, "full", weights))
+        steps.append(Step(BY_NAME["mul"], (), weights))
+        return (
+            f"weighted_{name}",
+            Chain(tuple(steps), tuple(operands)),
+            "" if "huber" not in name else text,
+            (*pair, weights),
+        )
+    return name, Chain(tuple(steps), tuple(operands)), text, pair
+
+
+def _plain(rng: Random) -> tuple[str, Chain, str, tuple[str, ...]]:
+    main = pick_main(rng)
+    other = rng.choice([name for name in ("y", "z", "w") if name != main])
+    operands = (Operand(other, "full", other),) if rng.random() < 0.35 else ()
+    chain = chains.draw(rng, max(len(operands), rng.choice((0, 0, 1, 1, 2, 2, 3))), operands)
+    return "total", chain, "", (main, *(operand.name for operand in operands))
+
+
+def _source(rng: Random, spec: Spec, text: str) -> str:
+    formula = Formula(spec.main, nested=rng.random() < 0.6, name=rng.choice(("y", "loss", "h", "d")))
+    whole = text and len(spec.chain.operands) == 1 and (rng.random() < 0.5 or "huber" in spec.name)
+    if whole:
+        reduction = ', reduction="sum"' if spec.fold.name == "sum" else ""
+        formula.apply(text.format(a="{v}", b=spec.arguments[1], reduction=reduction), False)
+    elif "huber" in spec.name:
+        call = text.format(a="{v}", b=spec.arguments[1], reduction=', reduction="none"')
+        formula.apply(f"{call} * {spec.arguments[2]}", True)
+        formula.apply(spec.fold.nn.replace(", {dim}{keepdim}", ""), False)
+    else:
+        formula.steps(spec.chain)
+        formula.apply(spec.fold.nn.replace(", {dim}{keepdim}", ""), spec.fold.infix)
+    formula.steps(spec.epilogue)
+    return formula.source(spec.arguments)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    style: Style
+    spec: Spec
+    kernel: str
+
+    def update(self, accumulator: str, at: str) -> list[str]:
+        """Statements that fold element `at` in."""
+        operands = {name: f"{name}[{at}]" for name in self.spec.chain.pointers}
+        load = f"{self.spec.main}[{at}]"
+        if self.spec.fold.uses_value_twice:
+            lines = chains.value(self.spec.chain, load, operands, self.style.value)
+            return [*lines, self.spec.fold.update(accumulator, self.style.value)]
+        lines, last = chains.statements(self.spec.chain, load, operands, self.style.value)
+        return [*lines, self.spec.fold.update(accumulator, last)]
+
+    def store(self, accumulator: str, count: str) -> list[str]:
+        finished = self.spec.fold.finished(accumulator, count)
+        lines, last = chains.in_place(self.spec.epilogue, accumulator, {})
+        if not self.spec.epilogue.steps:
+            return [f"{self.style.out}[0] = {finished};"]
+        head = [] if finished == accumulator else [f"{accumulator} = {finished};"]
+        return [*head, *lines, f"{self.style.out}[0] = {last};"]
+
+    def tree(self, part: str, threads: int) -> list[str]:
+        merge = self.spec.fold.merged(f"{part}[t]", f"{part}[t + s]")
+        return block(f"for (int s = {threads // 2}; s > 0; s /= 2)", [f"if (t < s) {merge}", "__syncthreads();"])
+
+    def parameters(self, pointers: tuple[str, ...], target: str, integers: tuple[str, ...]) -> tuple[str, ...]:
+        numbers = tuple(f"int {name}" for name in integers)
+        return (*self.style.pointers(pointers), self.style.pointer(target, "float*"), *numbers)
+
+
+def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...]) -> Setting:
+    taken = (*spec.arguments, "total", "best", "part", "partial", "t", "s", "blocks", "first", "last", "size")
+    return Setting(style.draw(rng, taken, blocks), spec, total_name(rng, spec.name, spec.fold.name))
+
+
+def _guard(lines: list[str], test: str) -> list[str]:
+    return [f"if ({test}) {lines[0]}"] if len(lines) == 1 else block(f"if ({test})", lines)
+
+
+def single_block(spec: Spec, rng: Random) -> Program:
+    setting = _setting(spec, rng, (64, 128, 256, 256, 512))
+    wording, acc = setting.style, spec.fold.variable
+    i, n, threads = wording.index, wording.count, wording.block
+    body = [
+        f"__shared__ float part[{threads}];",
+        "int t = threadIdx.x;",
+        f"float {acc} = {spec.fold.start};",
+        *block(f"for (int {i} = t; {i} < {n}; {i} += {threads})", setting.update(acc, i)),
+        f"part[t] = {acc};",
+        "__syncthreads();",
+        *setting.tree("part", threads),
+        *_guard(setting.store("part[0]", n), "t == 0"),
+    ]
+    kernel = Kernel(setting.kernel, setting.parameters(spec.pointers, wording.out, (n,)), tuple(body))
+    launch = Launch(setting.kernel, "1", str(threads), (*spec.pointers, wording.out, f"{spec.main}.size")).line()
+    statements = [f"{wording.out} = cp.empty((), cp.float32)", launch, f"return {wording.out}"]
+    return Program(
+        text=render(wording, [kernel], spec.arguments, statements),
+        form="single_block",
+        techniques=("one kernel", "shared-memory reduction", *_fused(spec)),
+        design=f"One block of {threads} threads strides over all elements; a shared-memory tree combines.",
+        trait=f"does everything in one block of {threads} threads",
+    )
+
+
+def single_warp_tree(spec: Spec, rng: Random) -> Program:
+    """One warp: lanes stride over everything and combine with shuffles."""
+    setting = _setting(spec, rng, (32,))
+    wording, acc = setting.style, spec.fold.variable
+    i, n = wording.index, wording.count
+    shuffle = f"__shfl_down_sync(0xffffffff, {acc}, s)"
+    body = [
+        f"float {acc} = {spec.fold.start};",
+        *block(f"for (int {i} = threadIdx.x; {i} < {n}; {i} += 32)", setting.update(acc, i)),
+        f"for (int s = 16; s > 0; s /= 2) {spec.fold.merged(acc, shuffle)}",
+        *_guard(setting.store(acc, n), "threadIdx.x == 0"),
+    ]
+    kernel = Kernel(setting.kernel, setting.parameters(spec.pointers, wording.out, (n,)), tuple(body))
+    launch = Launch(setting.kernel, "1", "32", (*spec.pointers, wording.out, f"{spec.main}.size")).line()
+    statements = [f"{wording.out} = cp.empty((), cp.float32)", launch, f"return {wording.out}"]
+    return Program(
+        text=render(wording, [kernel], spec.arguments, statements),
+        form="single_warp",
+        techniques=("one kernel", "warp shuffles", *_fused(spec)),
+        design="One warp strides over all elements and combines with shuffles.",
+        trait="leaves everything to one warp that combines with shuffles",
+    )
+
+
+def two_stages(spec: Spec, rng: Random) -> Program:
+    setting = _setting(spec, rng, (64, 128, 256))
+    wording, acc = setting.style, spec.fold.variable
+    i, n, threads = wording.index, wording.count, wording.block
+    blocks = rng.choice((16, 32, 64, 128))
+    head = f"for (int {i} = blockIdx.x * {threads} + t; {i} < {n}; {i} += gridDim.x * {threads})"
+    first = [
+        f"__shared__ float part[{threads}];",
+        "int t = threadIdx.x;",
+        f"float {acc} = {spec.fold.start};",
+        *block(head, setting.update(acc, i)),
+        f"part[t] = {acc};",
+        "__syncthreads();",
+        *setting.tree("part", threads),
+        "if (t == 0) partial[blockIdx.x] = part[0];",
+    ]
+    return Program(
+        text=_with_finish(setting, first, blocks, str(blocks), str(threads)),
+        form="two_stages",
+        techniques=("two-stage reduction", "shared-memory reduction", "grid-stride loop", *_fused(spec)),
+        design=f"Two kernels: {blocks} blocks of {threads} threads leave partial results, a second one combines.",
+        trait=f"spreads the reads over {blocks} blocks and combines in a second kernel",
+    )
+
+
+def thread_partials(spec: Spec, rng: Random) -> Program:
+    """Each thread folds a contiguous chunk; a second kernel combines. No barriers at all."""
+    setting = _setting(spec, rng, (32, 64))
+    wording, acc = setting.style, spec.fold.variable
+    i, n, threads = wording.index, wording.count, wording.block
+    blocks = rng.choice((4, 8, 16))
+    parts = blocks * threads
+    first = [
+        f"int t = {wording.thread};",
+        f"int size = ({n} + {parts - 1}) / {parts};",
+        f"float {acc} = {spec.fold.start};",
+        *block(f"for (int {i} = t * size; {i} < min(t * size + size, {n}); ++{i})", setting.update(acc, i)),
+        f"partial[t] = {acc};",
+    ]
+    return Program(
+        text=_with_finish(setting, first, parts, str(blocks), str(threads)),
+        form="thread_partials",
+        techniques=("two-stage reduction", "contiguous chunk per thread", *_fused(spec)),
+        design=f"{parts} threads fold a contiguous chunk each; a second kernel combines.",
+        trait=f"folds {parts} contiguous chunks without barriers, then combines in a second kernel",
+    )
+
+
+def _with_finish(setting: Setting, first: list[str], parts: int, blocks: str, threads: str) -> str:
+    """The first kernel leaves `parts` partial results; one thread of a second one combines them."""
+    wording, spec, acc = setting.style, setting.spec, setting.spec.fold.variable
+    n = wording.count
+    second = [
+        f"float {acc} = {spec.fold.start};",
+        f"for (int s = 0; s < {parts}; ++s) {spec.fold.merged(acc, 'partial[s]')}",
+        *setting.store(acc, n),
+    ]
+    finish = "finish" if setting.kernel != "finish" else "combine"
+    kernels = [
+        Kernel(setting.kernel, setting.parameters(spec.pointers, "partial", (n,)), tuple(first)),
+        Kernel(finish, setting.parameters(("partial",), wording.out, (n,)), tuple(second)),
+    ]
+    launches = [
+        Launch(setting.kernel, blocks, threads, (*spec.pointers, "partial", n)).line(),
+        Launch(finish, "1", "1", ("partial", wording.out, n)).line(),
+    ]
+    statements = [
+        f"{n} = {spec.main}.size",
+        f"partial = cp.empty(({parts},), cp.float32)",
+        f"{wording.out} = cp.empty((), cp.float32)",
+        *launches,
+        f"return {wording.out}",
+    ]
+    return render(wording, kernels, spec.arguments, statements)
+
+
+def accumulators(spec: Spec, rng: Random) -> Program:
+    """One block without much of a tree: four accumulators per thread, then thread 0 combines."""
+    setting = _setting(spec, rng, (32, 64, 128))
+    wording, acc = setting.style, spec.fold.variable
+    i, n, threads = wording.index, wording.count, wording.block
+    head = f"for (; {i} + {threads} < {n}; {i} += {2 * threads})"
+    second = setting.update(f"{acc}1", f"{i} + {threads}")
+    scoped = second if len(second) == 1 else ["{", *(f"  {line}" for line in second), "}"]
+    one = setting.update(f"{acc}0", i)
+    body = [
+        f"__shared__ float part[{threads}];",
+        f"int t = threadIdx.x, {i} = t;",
+        f"float {acc}0 = {spec.fold.start}, {acc}1 = {spec.fold.start};",
+        *block(head, [*(one if len(one) == 1 else ["{", *(f"  {line}" for line in one), "}"]), *scoped]),
+        *block(f"if ({i} < {n})", one),
+        f"part[t] = {acc}0;",
+        spec.fold.merged("part[t]", f"{acc}1"),
+        "__syncthreads();",
+        *block(
+            "if (t == 0)",
+            [
+                f"float {acc} = part[0];",
+                f"for (int s = 1; s < {threads}; ++s) {spec.fold.merged(acc, 'part[s]')}",
+                *setting.store(acc, n),
+            ],
+        ),
+    ]
+    kernel = Kernel(setting.kernel, setting.parameters(spec.pointers, wording.out, (n,)), tuple(body))
+    launch = Launch(setting.kernel, "1", str(threads), (*spec.pointers, wording.out, f"{spec.main}.size")).line()
+    statements = [f"{wording.out} = cp.empty((), cp.float32)", launch, f"return {wording.out}"]
+    return Program(
+        text=render(wording, [kernel], spec.arguments, statements),
+        form="accumulators",
+        techniques=("one kernel", "several accumulators", "loop unrolling", *_fused(spec)),
+        design=f"One block of {threads} threads, two accumulators each; one barrier, then thread 0 combines.",
+        trait="keeps two accumulators per thread and needs a single barrier",
+    )
+
+
+def _fused(spec: Spec) -> tuple[str, ...]:
+    return ("fusion",) if spec.chain.steps else ()
+
+
+FORMS = (single_block, two_stages, thread_partials, single_warp_tree, accumulators)

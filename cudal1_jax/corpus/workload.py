@@ -1,0 +1,34 @@
+"""A generated task with the programs that can be written for it."""
+
+import dataclasses
+from collections.abc import Callable
+from random import Random
+
+from cudal1_jax.corpus.program import Program
+from evaluator.tasks.task import Array, Task
+
+Writer = Callable[[Random], Program]
+SIZE = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """One task of the corpus. `writers[0]` is its plain program; every writer draws its own free choices."""
+
+    task: Task
+    canonical: tuple[str, ...]  # step list without constants, names and extents
+    bottleneck: str  # what bounds the time of the task, a sentence
+    writers: tuple[Writer, ...]
+
+    @property
+    def family(self) -> str:
+        return self.task.family
+
+    @property
+    def key(self) -> str:
+        return " ".join((self.family, *self.canonical))
+
+
+def task(family: str, source: str, arrays: tuple[Array, ...], cases: tuple[str, ...] | None = None) -> Task:
+    """A task record without an id; the corpus gives it one when it has its place."""
+    return Task(id="", name=family, family=family, source=source, sizes={SIZE: arrays}, cases=cases)

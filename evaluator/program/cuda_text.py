@@ -76,14 +76,16 @@ def _kernels(body: Sequence[Token]) -> tuple[Kernel, ...]:
             continue
         end = matching(body, name_at + 1)
         head = _declaration_head(body, i)
-        kernel = Kernel(
+        parameters = _parameters(body[name_at + 2 : end])
+        key = (body[name_at].text, len(parameters))
+        declared = key in found and found[key].extern_c  # a definition has the linkage of its declaration
+        found[key] = Kernel(
             name=body[name_at].text,
-            parameters=_parameters(body[name_at + 2 : end]),
+            parameters=parameters,
             line=body[name_at].line,
-            extern_c=in_c_block[i] or any(t.text == "extern" for t in head),
+            extern_c=declared or in_c_block[i] or any(t.text == "extern" for t in head),
             template=any(t.text == "template" for t in head),
         )
-        found[(kernel.name, len(kernel.parameters))] = kernel  # a definition replaces its declaration
     return tuple(found.values())
 
 
@@ -202,13 +204,13 @@ def _unsupported(body: Sequence[Token], lines: Sequence[Sequence[Token]]) -> tup
         name = "".join(token.text for token in line[1:]).strip('<>"') if line[0].text == "include" else ""
         found += [Feature(what, line[0].line) for prefix, what in _HARD_HEADERS.items() if name.startswith(prefix)]
         found += [Feature(_HARD_IDENTIFIERS[t.text], t.line) for t in line[1:] if t.text in _HARD_IDENTIFIERS]
-    for token, following in zip(body, [*body[1:], None], strict=True):
+    for i, token in enumerate(body):
         if token.text in _HARD_IDENTIFIERS:
             found.append(Feature(_HARD_IDENTIFIERS[token.text], token.line))
         elif token.text == "<<<":
             found.append(Feature("a launch from device code (<<<>>>)", token.line))
         elif "cp_async_bulk" in token.text:
             found.append(Feature("tensor memory access (TMA)", token.line))
-        elif token.text in _HARD_NAMESPACES and following is not None and following.text == "::":
+        elif token.text in _HARD_NAMESPACES and i + 1 < len(body) and body[i + 1].text == "::":
             found.append(Feature(_HARD_NAMESPACES[token.text], token.line))
     return tuple(sorted(found, key=lambda feature: feature.line))

@@ -38,9 +38,10 @@ _TOKEN = re.compile(
   | (?P<CHARACTER>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
   | (?P<IDENTIFIER>[^\W\d]\w*)
   | (?P<NUMBER>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
+  | (?P<OTHER>["'][^\n]*|/\*.*)
   | (?P<PUNCTUATION>%:%:|%:|\#\#|\#|<<<|>>>|<<=|>>=|<=>|->\*|\.\.\.|::|->|\+\+|--|<<|>>|&&|\|\||[-+*/%&|^=<>!]=|
       [-+*/%&|^=<>!~?:;,.(){}\[\]@$`\\])
-  | (?P<OTHER>["'][^\n]*|/\*.*|.)
+  | (?P<STRAY>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -56,8 +57,9 @@ def tokenize(source: str) -> list[Token]:
         counted = match.start()
         if match.lastgroup == "skip":
             continue
+        kind = Kind.OTHER if match.lastgroup == "STRAY" else Kind[str(match.lastgroup)]
         token_line = line + bisect.bisect_right(splices, match.start())
-        tokens.append(Token(kind=Kind[str(match.lastgroup)], text=match.group(), line=token_line))
+        tokens.append(Token(kind=kind, text=match.group(), line=token_line))
     return tokens
 
 

@@ -7,6 +7,7 @@ from the evaluator), writes one reply (JSON: the program may have taken this pro
 import marshal
 import os
 import sys
+from types import FunctionType
 
 from evaluator.program.tracer.arrays import Array
 from evaluator.program.tracer.confinement import confine
@@ -18,6 +19,7 @@ from evaluator.program.tracer.scalars import dtype_of
 
 READY = b"R"
 UNCONFINED = b"U"
+_HAS_VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
 def main() -> None:
@@ -51,10 +53,14 @@ def _trace(request: dict) -> dict:
         arguments[-len(keys) :] = [dict(zip(keys, arguments[-len(keys) :], strict=True))]
     names = program_globals(recorder)
     exec(compile(request["text"], PROGRAM_FILE, "exec", dont_inherit=True), names)
-    if "forward" not in names:
-        raise TraceFault("trace_error", "the program defines no `forward`")
-    result = names["forward"](*arguments)
+    forward = names.get("forward")
+    if not isinstance(forward, FunctionType):
+        raise TraceFault("trace_error", "the program defines no function `forward`")
+    _check_arity(forward, arguments, request)
+    result = forward(*arguments)
     outputs = list(result) if isinstance(result, tuple | list) else [result]
+    if not outputs:
+        raise TraceFault("trace_error", "forward returned no arrays")
     for output in outputs:
         if not isinstance(output, Array):
             raise TraceFault("trace_error", f"forward returned a {type(output).__name__}, expected arrays")
@@ -66,6 +72,18 @@ def _trace(request: dict) -> dict:
         "outputs": [output.view() for output in outputs],
     }
     return {"plan": plan, "c_names": recorder.c_names}
+
+
+def _check_arity(forward: FunctionType, arguments: list, request: dict) -> None:
+    code = forward.__code__
+    least = code.co_argcount - len(forward.__defaults__ or ())
+    most = len(arguments) if code.co_flags & _HAS_VARARGS else code.co_argcount
+    if not least <= len(arguments) <= most:
+        names = [name for name, *_ in request["arrays"]]
+        if request["dict_keys"]:
+            names[-len(request["dict_keys"]) :] = ["params (a dict)"]
+        message = f"forward takes {code.co_argcount} arguments, the task gives {len(arguments)}: {', '.join(names)}"
+        raise TraceFault("trace_error", message)
 
 
 def _input(recorder: Recorder, name: str, shape: tuple[int, ...], dtype: str) -> Array:

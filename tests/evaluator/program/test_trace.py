@@ -1,0 +1,531 @@
+"""Tracing gives the plan that the program means, or a fault that says what is wrong and where."""
+
+import json
+
+import pytest
+
+from evaluator.program.plan import to_json
+from evaluator.program.screen import screen
+from evaluator.program.trace import Tracer
+from evaluator.records import Limits, Outcome, ProgramFault, Rung
+from evaluator.tasks.task import Array
+
+SOURCE = 'extern "C" __global__ void k(const float* x, float* y, int n) {}'
+HEAD = f"import math\nimport cupy as cp\nk = cp.RawKernel(r'''{SOURCE}''', 'k')\n"
+
+
+@pytest.fixture(scope="module")
+def tracer():
+    with Tracer() as tracer:
+        yield tracer
+
+
+@pytest.fixture
+def plan_of(tracer):
+    """Plan of a `forward` with this body, as JSON; it must pass the screen too."""
+
+    def run(body, shapes=((6, 4),), output=((6, 4), "float32"), dtype="float32", head=HEAD):
+        names = "abcdefgh"[: len(shapes)]
+        text = f"{head}def forward({', '.join(names)}):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+        screen(text)
+        arrays = [Array(name, tuple(shape), dtype) for name, shape in zip(names, shapes, strict=True)]
+        return json.loads(to_json(tracer.trace(text, arrays, [output])))
+
+    return run
+
+
+@pytest.fixture
+def fault_of(plan_of):
+    def run(body, **options):
+        with pytest.raises(ProgramFault) as caught:
+            plan_of(body, **options)
+        return caught.value.fault
+
+    return run
+
+
+def view(buffer, offset, *shape):
+    return {"buffer": buffer, "offset": offset, "shape": list(shape)}
+
+
+def test_the_program_of_the_documentation(tracer):
+    text = """import cupy as cp
+
+source = r'''
+extern "C" __global__ void scale_rows(const float* a, const float* b, float* out, int columns) {
+}
+'''
+scale_rows = cp.RawKernel(source, "scale_rows")
+
+def forward(a, b):
+    n, m = b.shape
+    out = cp.empty((n, m), cp.float32)
+    scale_rows(((m + 255) // 256, n), (256,), (a, b, out, m))
+    return out
+"""
+    plan = tracer.trace(text, [Array("a", (64,)), Array("b", (64, 300))], [((64, 300), "float32")])
+    assert json.loads(to_json(plan)) == {
+        "schema": 1,
+        "buffers": [
+            {"name": "a", "role": "input", "dtype": "float32", "shape": [64]},
+            {"name": "b", "role": "input", "dtype": "float32", "shape": [64, 300]},
+            {"name": "t2", "role": "temporary", "dtype": "float32", "shape": [64, 300]},
+        ],
+        "modules": [{"source": text.split("'''")[1], "options": [], "kernels": ["scale_rows"]}],
+        "steps": [
+            {
+                "op": "launch",
+                "module": 0,
+                "kernel": "scale_rows",
+                "grid": [2, 64, 1],
+                "block": [256, 1, 1],
+                "shared_bytes": 0,
+                "args": [
+                    {"view": view(0, 0, 64)},
+                    {"view": view(1, 0, 64, 300)},
+                    {"view": view(2, 0, 64, 300)},
+                    {"int": 300},
+                ],
+                "line": 12,
+            }
+        ],
+        "outputs": [view(2, 0, 64, 300)],
+    }
+
+
+CREATION = {
+    "empty": ("cp.empty((2, 3), cp.float32)", "float32", [2, 3], None),
+    "default is float64": ("cp.empty(5)", "float64", [5], None),
+    "by name": ("cp.empty((2,), 'int16')", "int16", [2], None),
+    "by code": ("cp.empty((2,), 'f2')", "float16", [2], None),
+    "by keyword": ("cp.empty(shape=[2, 0], dtype=cp.uint8)", "uint8", [2, 0], None),
+    "by dtype of an array": ("cp.empty((1,), a.dtype)", "float32", [1], None),
+    "by python type": ("cp.zeros((1,), int)", "int64", [1], "0"),
+    "scalar shape": ("cp.zeros((), cp.bool_)", "bool", [], "0"),
+    "zeros": ("cp.zeros(3, cp.float32)", "float32", [3], "0.0"),
+    "ones": ("cp.ones((3,), cp.float16)", "float16", [3], "1.0"),
+    "full": ("cp.full((3,), -math.inf, cp.float32)", "float32", [3], "-inf"),
+    "full of an int": ("cp.full((3,), 7)", "int64", [3], "7"),
+    "full of a float": ("cp.full((3,), 7.5)", "float64", [3], "7.5"),
+    "full of a typed scalar": ("cp.full((3,), cp.int8(-7))", "int8", [3], "-7"),
+    "full that truncates": ("cp.full((3,), 7.5, cp.int32)", "int32", [3], "7"),
+    "full of a bool": ("cp.full((3,), True)", "bool", [3], "1"),
+    "empty like": ("cp.empty_like(a)", "float32", [6, 4], None),
+    "zeros like": ("cp.zeros_like(a, dtype=cp.int32)", "int32", [6, 4], "0"),
+    "ones like": ("cp.ones_like(a, shape=(2,))", "float32", [2], "1.0"),
+    "full like": ("cp.full_like(a, cp.nan)", "float32", [6, 4], "nan"),
+}
+
+
+@pytest.mark.parametrize(("expression", "dtype", "shape", "fill"), CREATION.values(), ids=CREATION.keys())
+def test_creation(plan_of, expression, dtype, shape, fill):
+    plan = plan_of(f"r = {expression}\nreturn r", output=(shape, dtype))
+    assert plan["buffers"][1] == {"name": "t1", "role": "temporary", "dtype": dtype, "shape": shape}
+    fills = [] if fill is None else [{"op": "fill", "view": view(1, 0, *shape), "value": fill, "line": 5}]
+    assert plan["steps"] == fills
+
+
+VIEWS = {
+    "row": ("a[2]", 8, [4]),
+    "rows": ("a[1:3]", 4, [2, 4]),
+    "part of a row": ("a[2, 1:3]", 9, [2]),
+    "element": ("a[2, 1]", 9, []),
+    "negative": ("a[-1]", 20, [4]),
+    "ellipsis": ("a[...]", 0, [6, 4]),
+    "row of a row": ("a[1:3][1]", 8, [4]),
+    "reshape": ("a.reshape(2, 12)", 0, [2, 12]),
+    "reshape of a tuple": ("a.reshape((-1,))", 0, [24]),
+    "reshape with an unknown": ("a[2:].reshape(2, -1, 4)", 8, [2, 2, 4]),
+    "ravel": ("a.ravel()", 0, [24]),
+    "transposed row": ("a[1:2].T", 4, [4, 1]),
+    "transposed vector": ("a[1].T", 4, [4]),
+}
+
+
+@pytest.mark.parametrize(("expression", "offset", "shape"), VIEWS.values(), ids=VIEWS.keys())
+def test_a_contiguous_view_shares_its_buffer(plan_of, expression, offset, shape):
+    plan = plan_of(f"return {expression}", output=(shape, "float32"))
+    assert plan["outputs"] == [view(0, offset, *shape)]
+    assert len(plan["buffers"]) == 1
+
+
+NOT_VIEWS = {
+    "column": ("a[:, 1]", "not contiguous"),
+    "columns": ("a[:, 0:2]", "not contiguous"),
+    "step": ("a[::2]", "step 2"),
+    "transpose": ("a.T", "swap the indices in the kernel"),
+    "new axis": ("a[None]", "use .reshape"),
+    "by array": ("a[a]", "index inside a kernel"),
+    "fortran order": ("a.reshape(24, order='F')", "only 'C'"),
+}
+
+
+@pytest.mark.parametrize(("expression", "reason"), NOT_VIEWS.values(), ids=NOT_VIEWS.keys())
+def test_what_a_plan_cannot_express_is_refused_with_the_reason(fault_of, expression, reason):
+    found = fault_of(f"n = 1\nreturn {expression}")
+    assert (found.outcome, found.rung, found.line) == (Outcome.REFUSED, Rung.TRACE, 6)
+    assert reason in found.message
+
+
+ARGUMENTS = {
+    "array": ("a", {"view": view(0, 0, 6, 4)}),
+    "view": ("a[1]", {"view": view(0, 4, 4)}),
+    "int": ("-3", {"int": -3}),
+    "size": ("a.size", {"int": 24}),
+    "bool goes as int64, as in CuPy": ("True", {"int": 1}),
+    "float": ("0.5", {"float": "0.5"}),
+    "infinity": ("math.inf", {"float": "inf"}),
+    "float32": ("cp.float32(1 / 3)", {"scalar": "float32", "value": "0.3333333333333333"}),
+    "float32 of an int": ("cp.float32(3)", {"scalar": "float32", "value": "3.0"}),
+    "int32 of a float": ("cp.int32(3.9)", {"scalar": "int32", "value": "3"}),
+    "uint64": ("cp.uint64(18446744073709551615)", {"scalar": "uint64", "value": "18446744073709551615"}),
+    "bool_": ("cp.bool_(5)", {"scalar": "bool", "value": "1"}),
+    "scalar of a scalar": ("cp.float64(cp.int8(3))", {"scalar": "float64", "value": "3.0"}),
+}
+
+
+@pytest.mark.parametrize(("expression", "argument"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
+def test_an_argument(plan_of, expression, argument):
+    plan = plan_of(f"k((1,), (32,), ({expression},))\nreturn a")
+    assert plan["steps"][0]["args"] == [argument]
+
+
+WRONG_LAUNCHES = {
+    "None": ("k((1,), (32,), (None,))", Outcome.TRACE_ERROR, "null pointer"),
+    "text": ("k((1,), (32,), ('a',))", Outcome.TRACE_ERROR, "is a str"),
+    "int of 64 bits": ("k((1,), (32,), (9223372036854775808,))", Outcome.TRACE_ERROR, "cp.uint64"),
+    "scalar out of range": ("k((1,), (32,), (cp.uint8(-1),))", Outcome.TRACE_ERROR, "out of bounds for uint8"),
+    "nan to int": ("k((1,), (32,), (cp.int32(cp.nan),))", Outcome.TRACE_ERROR, "cannot convert nan"),
+    "arguments are no tuple": ("k((1,), (32,), a)", Outcome.TRACE_ERROR, "args is a Array"),
+    "arguments missing": ("k((1,), (32,))", Outcome.TRACE_ERROR, "args"),
+    "grid is an int": ("k(1, (32,), ())", Outcome.TRACE_ERROR, "grid is a int, expected a tuple"),
+    "grid is a list": ("k([1], (32,), ())", Outcome.TRACE_ERROR, "grid is a list"),
+    "grid of floats": ("k((a.size / 4,), (32,), ())", Outcome.TRACE_ERROR, "use // for whole quotients"),
+    "grid of four": ("k((1, 1, 1, 1), (32,), ())", Outcome.TRACE_ERROR, "4 entries"),
+    "grid from values": ("k((a[0],), (32,), ())", Outcome.TRACE_ERROR, "needs the array's values"),
+    "grid too high": ("k((1, 65536), (32,), ())", Outcome.LAUNCH_ERROR, "65535"),
+    "negative grid": ("k((-1,), (32,), ())", Outcome.LAUNCH_ERROR, "entry 0 is -1"),
+    "block too wide": ("k((1,), (1025,), ())", Outcome.LAUNCH_ERROR, "1 to 1024"),
+    "block too large": ("k((1,), (64, 32), ())", Outcome.LAUNCH_ERROR, "2048 threads"),
+    "too much shared memory": ("k((1,), (32,), (), shared_mem=49153)", Outcome.LAUNCH_ERROR, "max_dynamic_shared"),
+    "stream": ("k((1,), (32,), (), stream=1)", Outcome.REFUSED, "stream= is not"),
+}
+
+
+@pytest.mark.parametrize(("call", "outcome", "reason"), WRONG_LAUNCHES.values(), ids=WRONG_LAUNCHES.keys())
+def test_a_wrong_launch_is_a_fault_with_its_line(fault_of, call, outcome, reason):
+    found = fault_of(f"n = 1\n{call}\nreturn a")
+    assert (found.outcome, found.line) == (outcome, 6)
+    assert found.rung is (Rung.LAUNCH if outcome is Outcome.LAUNCH_ERROR else Rung.TRACE)
+    assert reason in found.message
+
+
+def test_extents_are_padded_and_none_is_zero_as_in_cupy(plan_of):
+    plan = plan_of("k((0, 3), (8, 8, 2), [])\nreturn a")
+    assert (plan["steps"][0]["grid"], plan["steps"][0]["block"]) == ([1, 3, 1], [8, 8, 2])
+
+
+def test_more_shared_memory_after_asking_for_it(plan_of):
+    head = HEAD + "k.max_dynamic_shared_size_bytes = 100 * 1024\n"
+    plan = plan_of("k((1,), (32,), (), shared_mem=100 * 1024)\nreturn a", head=head)
+    assert plan["steps"][0]["shared_bytes"] == 102_400
+
+
+def test_more_shared_memory_than_any_device_has(fault_of):
+    found = fault_of("return a", head=HEAD + "k.max_dynamic_shared_size_bytes = 300 * 1024\n")
+    assert (found.outcome, found.line) == (Outcome.LAUNCH_ERROR, 4)
+
+
+def test_a_template_is_reached_by_its_name_expression(plan_of):
+    head = """import cupy as cp
+source = r'''template <typename T, int N> __global__ void tile(T* x) {}
+extern "C" __global__ void plain(float* x) {}'''
+module = cp.RawModule(code=source, options=("-std=c++17",), name_expressions=["tile<float, 4>", "tile<int, 8>"])
+tile = module.get_function("tile<float, 4>")
+plain = module.get_function("plain")
+"""
+    plan = plan_of("tile((1,), (32,), (a,))\nplain((1,), (32,), (a,))\nreturn a", head=head)
+    assert len(plan["modules"]) == 1
+    assert plan["modules"][0]["kernels"] == ["tile<float, 4>", "plain"]
+    assert plan["modules"][0]["options"] == ["-std=c++17"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "outcome", "reason"),
+    [
+        ("cp.RawKernel('__global__ void k() {}', 'k')", Outcome.REFUSED, "has a C++ name"),
+        ("cp.RawModule(code='__global__ void k() {}').get_function('k')", Outcome.REFUSED, "has a C++ name"),
+        ("cp.RawModule(code='').get_function('k<1>')", Outcome.TRACE_ERROR, "name_expressions"),
+        ("cp.RawModule('')", Outcome.TRACE_ERROR, "positional"),
+        ("cp.RawKernel('', 'k', ['-w'])", Outcome.TRACE_ERROR, "options is a list, expected a tuple"),
+        ("cp.RawKernel('', 'k', ('-I/etc',))", Outcome.REFUSED, "'-I/etc' is not in the surface"),
+        ("cp.RawKernel('', 'k', ('-arch=sm_90',))", Outcome.REFUSED, "-arch=sm_90"),
+        ("cp.RawKernel('', 'k', backend='nvcc')", Outcome.REFUSED, "only 'nvrtc'"),
+        ("cp.RawKernel('', 'k', enable_cooperative_groups=True)", Outcome.REFUSED, "enable_cooperative_groups="),
+        ("cp.RawModule(path='/a.cubin').get_function('k')", Outcome.REFUSED, "path="),
+        ("cp.RawKernel(1, 'k')", Outcome.TRACE_ERROR, "code is a int"),
+        ("cp.RawKernel('#inc' + 'lude </etc/passwd>', 'k')", Outcome.REFUSED, "/etc/passwd"),
+    ],
+)
+def test_a_wrong_kernel_definition(fault_of, definition, outcome, reason):
+    found = fault_of("k((1,), (1,), ())\nreturn a", head=f"import cupy as cp\nk = {definition}\n")
+    assert found.outcome is outcome
+    assert reason in found.message
+
+
+def test_a_cxx_kernel_listed_in_name_expressions_is_found(plan_of):
+    head = """import cupy as cp
+k = cp.RawModule(code='__global__ void k() {}', name_expressions=['k']).get_function('k')
+"""
+    assert plan_of("k((1,), (1,), ())\nreturn a", head=head)["modules"][0]["kernels"] == ["k"]
+
+
+def test_kernels_of_one_source_share_a_module(plan_of):
+    head = HEAD + f"k2 = cp.RawKernel(r'''{SOURCE}''', 'k')\n"
+    plan = plan_of("k((1,), (1,), ())\nk2((1,), (1,), ())\nreturn a", head=head)
+    assert len(plan["modules"]) == 1
+    assert [step["line"] for step in plan["steps"]] == [6, 7]
+
+
+def test_fills_and_copies(plan_of):
+    plan = plan_of("b = cp.empty_like(a)\nb.fill(2)\nb[1] = 0.5\nb[...] = a\ncp.copyto(b[2:4], a[0:2])\nreturn b")
+    assert plan["steps"] == [
+        {"op": "fill", "view": view(1, 0, 6, 4), "value": "2.0", "line": 6},
+        {"op": "fill", "view": view(1, 4, 4), "value": "0.5", "line": 7},
+        {"op": "copy", "from": view(0, 0, 6, 4), "to": view(1, 0, 6, 4), "line": 8},
+        {"op": "copy", "from": view(0, 0, 2, 4), "to": view(1, 8, 2, 4), "line": 9},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome", "reason"),
+    [
+        ("a[1:3] = a[0:2]", Outcome.REFUSED, "overlapping"),
+        ("a[0] = cp.empty((4,), cp.float16)", Outcome.REFUSED, "converts"),
+        ("a[...] = cp.empty((4,), cp.float32)", Outcome.REFUSED, "shapes must be equal"),
+        ("a[:, 0] = 1", Outcome.REFUSED, "not contiguous"),
+        ("cp.copyto(cp.empty(3, cp.int32), 0.5)", Outcome.TRACE_ERROR, "cannot cast"),
+        ("cp.full((3,), 256, cp.uint8)", Outcome.TRACE_ERROR, "out of bounds"),
+        ("cp.zeros((2,), 'float8')", Outcome.TRACE_ERROR, "not understood"),
+        ("cp.zeros((-2,))", Outcome.TRACE_ERROR, "negative dimensions"),
+        ("cp.zeros((2.0,))", Outcome.TRACE_ERROR, "expected int"),
+        ("cp.zeros((2,), order='F')", Outcome.REFUSED, "only 'C'"),
+        ("a.reshape(5, 5)", Outcome.TRACE_ERROR, "cannot reshape array of size 24"),
+        ("a.reshape(-1, -1)", Outcome.TRACE_ERROR, "one unknown dimension"),
+        ("a[9]", Outcome.TRACE_ERROR, "out of bounds for axis 0"),
+        ("a[0, 0, 0]", Outcome.TRACE_ERROR, "too many indices"),
+    ],
+)
+def test_a_wrong_array_operation(fault_of, statement, outcome, reason):
+    found = fault_of(f"{statement}\nreturn a")
+    assert (found.outcome, found.line) == (outcome, 5)
+    assert reason in found.message
+
+
+VALUE_USES = {
+    "if": "if a: pass",
+    "if of an element": "if a[0, 0]: pass",
+    "int": "n = int(a[0, 0])",
+    "float": "n = float(a[0, 0])",
+    "range": "n = [i for i in range(a[0, 0])]",
+    "index of a list": "n = [1][a[0, 0]]",
+    "not": "n = not a",
+    "and": "n = a and 1",
+    "math": "n = math.sqrt(a[0, 0])",
+    "dimension": "n = cp.empty((a[0, 0],))",
+    "scalar": "n = cp.float32(a[0, 0])",
+    "fill": "a.fill(a[0, 0])",
+    "str": "n = str(a)",
+    "in": "n = 3 in a",
+    "round": "n = round(a[0, 0])",
+}
+
+
+@pytest.mark.parametrize("statement", VALUE_USES.values(), ids=VALUE_USES.keys())
+def test_using_an_arrays_values_says_so(fault_of, statement):
+    found = fault_of(f"{statement}\nreturn a")
+    assert (found.outcome, found.rung, found.line) == (Outcome.TRACE_ERROR, Rung.TRACE, 5)
+    assert "needs the array's values" in found.message
+
+
+@pytest.mark.parametrize("operator", ["+", "-", "*", "/", "//", "%", "<<", ">>", "&", "|", "^", "<", "<=", "==", "!="])
+def test_arithmetic_on_arrays_is_refused_with_the_cure(fault_of, operator):
+    for expression in (f"a {operator} a", f"a {operator} 1", f"1 {operator} a"):
+        found = fault_of(f"return {expression}")
+        assert found.outcome is Outcome.REFUSED
+        assert "write a kernel" in found.message
+
+
+@pytest.mark.parametrize(
+    "expression", ["-a", "+a", "~a", "abs(a)", "max(a, a)", "min(a)", "sum(a)", "sorted(a)", "list(a)"]
+)
+def test_functions_of_arrays_are_refused(fault_of, expression):
+    assert fault_of(f"return {expression}").outcome is Outcome.REFUSED
+
+
+MATMULS = {
+    "matrices": ("a @ b", ((6, 4), (4, 5)), (6, 5), ((6, 4), (4, 5), (6, 5))),
+    "by name": ("cp.matmul(a, b)", ((6, 4), (4, 5)), (6, 5), ((6, 4), (4, 5), (6, 5))),
+    "vector": ("a @ b", ((6, 4), (4,)), (6,), ((6, 4), (4, 1), (6, 1))),
+    "row vector": ("a @ b", ((6,), (6, 5)), (5,), ((1, 6), (6, 5), (1, 5))),
+    "dot": ("a @ b", ((6,), (6,)), (), ((1, 6), (6, 1), (1, 1))),
+    "batch": ("a @ b", ((3, 6, 4), (3, 4, 5)), (3, 6, 5), ((3, 6, 4), (3, 4, 5), (3, 6, 5))),
+    "batch on the left": ("a @ b", ((3, 6, 4), (4, 5)), (3, 6, 5), ((3, 6, 4), (4, 5), (3, 6, 5))),
+    "batch on the right": ("a @ b", ((6, 4), (2, 3, 4, 5)), (2, 3, 6, 5), ((6, 4), (2, 3, 4, 5), (2, 3, 6, 5))),
+    "empty": ("a @ b", ((6, 0), (0, 5)), (6, 5), ((6, 0), (0, 5), (6, 5))),
+}
+
+
+@pytest.mark.parametrize(("expression", "shapes", "shape", "operands"), MATMULS.values(), ids=MATMULS.keys())
+def test_matmul_is_a_step(plan_of, expression, shapes, shape, operands):
+    plan = plan_of(f"return {expression}", shapes=shapes, output=(shape, "float32"))
+    a, b, out = (view(i, 0, *operand) for i, operand in enumerate(operands))
+    assert plan["steps"] == [{"op": "matmul", "a": a, "b": b, "out": out, "line": 5}]
+
+
+def test_matmul_into_an_array(plan_of):
+    body = "c = cp.empty((2, 6, 5), cp.float32)\ncp.matmul(a, b, out=c[1])\nreturn c"
+    plan = plan_of(body, shapes=((6, 4), (4, 5)), output=((2, 6, 5), "float32"))
+    assert plan["steps"][0]["out"] == view(2, 30, 6, 5)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shapes", "dtype", "outcome", "reason"),
+    [
+        ("a @ b", ((6, 4), (5, 4)), "float32", Outcome.TRACE_ERROR, "do not fit"),
+        ("a @ b", ((6, 4), (4, 5)), "int32", Outcome.REFUSED, "same float dtype"),
+        ("a @ b", ((2, 6, 4), (3, 4, 5)), "float32", Outcome.REFUSED, "batches"),
+        ("a @ b", ((), (4, 5)), "float32", Outcome.TRACE_ERROR, "no dimensions"),
+        ("a @ 3", ((6, 4), (4, 5)), "float32", Outcome.TRACE_ERROR, "expected arrays"),
+        ("cp.matmul(a, a, out=a)", ((4, 4), (4, 5)), "float32", Outcome.REFUSED, "overlaps"),
+        ("cp.matmul(a, b, out=a)", ((6, 4), (4, 5)), "float32", Outcome.REFUSED, "out has shape (6, 4)"),
+        ("cp.matmul(a, b, out=1)", ((6, 4), (4, 5)), "float32", Outcome.TRACE_ERROR, "out is a int"),
+    ],
+)
+def test_a_wrong_matmul(fault_of, expression, shapes, dtype, outcome, reason):
+    found = fault_of(f"return {expression}", shapes=shapes, dtype=dtype)
+    assert found.outcome is outcome
+    assert reason in found.message
+
+
+def test_attributes_of_an_array(plan_of):
+    body = """assert a.shape == (6, 4) and a.size == 24 and a.ndim == 2 and len(a) == 6
+assert a.itemsize == 4 and a.nbytes == 96 and a.dtype.itemsize == 4
+assert a.dtype == cp.float32 and a.dtype == "float32" and a.dtype != cp.float64 and str(a.dtype) == a.dtype.name
+assert cp.float32 == cp.float32 and cp.float32 != cp.int32 and cp.float32 == a.dtype
+return a"""
+    assert plan_of(body)["outputs"] == [view(0, 0, 6, 4)]
+
+
+def test_python_of_the_surface(plan_of):
+    head = HEAD + "def ceil_div(n, d=4):\n    return -(-n // d)\n\ndef both(n):\n    return n, ceil_div(n)\n"
+    body = """q, r = divmod(a.size, 5)
+assert (q, r) == (4, 4) and abs(-2) == 2 and min(3, 1) == 1 and max([1, 3]) == 3
+assert sum([i * j for i, j in zip((1, 2), (3, 4))]) == 11 and round(2.6) == 3 and bool(1) and int(2.9) == 2
+assert [i for i, e in enumerate(a.shape) if e > 4] == [0] and tuple(list((1,))) == (1,) and float(1) == 1.0
+assert sorted([2, 1]) == [1, 2] and all([True]) and any([False, True]) and [i for i in reversed((1, 2))] == [2, 1]
+assert math.ceil(2.1) == 3 and math.gcd(12, 18) == 6 and math.prod(a.shape) == 24 and math.pi > 3
+n, blocks = both(a.size)
+for i in range(3):
+    if i == 1:
+        continue
+    k((blocks + i if i else 1,), (32,), (a, "x" + str(n) == "x24"))
+return a"""
+    plan = plan_of(body, head=head)
+    assert [step["grid"][0] for step in plan["steps"]] == [1, 8]
+    assert plan["steps"][0]["args"][1] == {"int": 1}
+
+
+def test_names_outside_the_surface_do_not_exist(fault_of):
+    for name in ("open", "print", "getattr", "eval", "type", "id", "isinstance", "input", "object", "super"):
+        found = fault_of(f"return {name}")
+        assert found.message == f"NameError: name '{name}' is not defined"
+
+
+def test_library_steps_are_refused_with_what_to_do_instead(fault_of):
+    found = fault_of("return lib.gemm(a, a)", head="from evaluator import lib\n")
+    assert found.outcome is Outcome.REFUSED
+    assert "lib.gemm is not available in this version; write a kernel, or use cp.matmul" in found.message
+
+
+def test_arithmetic_on_typed_scalars_is_refused(fault_of):
+    found = fault_of("n = cp.float32(2) * 3\nreturn a")
+    assert "compute first, convert last" in found.message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return None", "forward returned a NoneType, expected arrays"),
+        ("return ()", "forward returned no arrays"),
+        ("return 3", "forward returned a int, expected arrays"),
+        ("return a, 3", "forward returned a int, expected arrays"),
+        ("return 1 // 0", "ZeroDivisionError: integer division or modulo by zero"),
+        ("assert a.size == 3, 'wrong size'\nreturn a", "AssertionError: wrong size"),
+        ("assert a.size == 3\nreturn a", "AssertionError"),
+        ("return missing", "NameError: name 'missing' is not defined"),
+        ("return forward(a)", "the program recurses too deeply"),
+    ],
+)
+def test_an_error_of_the_program_is_named(fault_of, body, message):
+    found = fault_of(body)
+    assert (found.outcome, found.message) == (Outcome.TRACE_ERROR, message)
+
+
+WRONG_RESULTS = {
+    "shape": ("return a[0]", "forward returned float32[4], expected float32[6, 4]"),
+    "dtype": ("return cp.empty((6, 4))", "forward returned float64[6, 4], expected float32[6, 4]"),
+    "too many": ("return a, a", "forward returned 2 arrays (float32[6, 4], float32[6, 4]), expected float32[6, 4]"),
+    "order": ("return cp.empty((4, 6), cp.float32)", "forward returned float32[4, 6], expected float32[6, 4]"),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG_RESULTS.values(), ids=WRONG_RESULTS.keys())
+def test_a_result_of_the_wrong_shape(fault_of, body, message):
+    found = fault_of(body)
+    assert (found.outcome, found.rung, found.line) == (Outcome.WRONG_SHAPE, Rung.TRACE, 4)
+    assert message in found.message
+
+
+def test_several_outputs_and_the_wrong_number_of_arguments(tracer):
+    arrays = [Array("a", (2,)), Array("b", (3,), "int64")]
+    plan = tracer.trace("def forward(a, b):\n    return [b, a]\n", arrays, [((3,), "int64"), ((2,), "float32")])
+    assert [output.buffer for output in plan.outputs] == [1, 0]
+    with pytest.raises(ProgramFault, match="forward takes 1 arguments, the task gives 2: a, b"):
+        tracer.trace("def forward(a):\n    return a\n", arrays, [((2,), "float32")])
+
+
+def test_parameters_come_by_position_up_to_twelve_and_then_as_a_dict(tracer):
+    def parameters(count):
+        return [Array(f"layer.{i}.weight", (i + 1,)) for i in range(count)]
+
+    x = [Array("x", (2,))]
+    names = ", ".join(f"layer_{i}_weight" for i in range(12))
+    text = f"def forward(x, {names}):\n    return layer_11_weight\n"
+    plan = tracer.trace(text, x, [((12,), "float32")], parameters(12))
+    assert plan.buffers[12].name == "layer_11_weight"
+    text = "def forward(x, params):\n    return params['layer.12.weight']\n"
+    assert tracer.trace(text, x, [((13,), "float32")], parameters(13)).outputs[0].buffer == 13
+
+
+def test_limits_of_a_plan(tracer):
+    arrays, outputs = [Array("a", (4,))], [((4,), "float32")]
+    text = "import cupy as cp\ndef forward(a):\n    for i in range(11):\n        a.fill(i)\n    return a\n"
+    with Tracer(Limits(plan_steps=10)) as small, pytest.raises(ProgramFault, match="more than 10 steps") as caught:
+        small.trace(text, arrays, outputs)
+    assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.TRACE_ERROR, 4)
+    text = "import cupy as cp\ndef forward(a):\n    b = cp.empty((1 << 40,))\n    return a\n"
+    with pytest.raises(ProgramFault, match="at most 4294967296") as caught:
+        tracer.trace(text, arrays, outputs)
+    assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.OUT_OF_MEMORY, 3)
+
+
+def test_a_temporary_does_not_take_an_inputs_name(tracer):
+    text = "import cupy as cp\ndef forward(t1):\n    return cp.empty((4,), cp.float32)\n"
+    plan = tracer.trace(text, [Array("t1", (4,))], [((4,), "float32")])
+    assert len({buffer.name for buffer in plan.buffers}) == 2
+
+
+def test_the_same_program_gives_the_same_plan(plan_of):
+    body = "b = cp.zeros_like(a)\nk((2,), (32,), (a, b, a.size))\nreturn b"
+    assert plan_of(body) == plan_of(body)

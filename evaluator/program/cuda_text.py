@@ -184,17 +184,29 @@ _HARD_IDENTIFIERS = {
     "this_grid": "grid-wide synchronisation",
     "grid_group": "grid-wide synchronisation",
     "this_multi_grid": "grid-wide synchronisation",
+    "multi_grid_group": "grid-wide synchronisation",
     "cudaLaunchCooperativeKernel": "grid-wide synchronisation",
     "cluster_group": "thread block clusters",
     "this_cluster": "thread block clusters",
     "__cluster_dims__": "thread block clusters",
+    "__cluster_size__": "thread block clusters",
     "__block_size__": "thread block clusters",
+    "cudaTextureObject_t": "textures and surfaces",
+    "cudaSurfaceObject_t": "textures and surfaces",
     "CUtensorMap": "tensor memory access (TMA)",
     "__grid_constant__": "tensor memory access (TMA)",
     "cudaGridDependencySynchronize": "programmatic dependent launch",
     "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launch",
 }
-_HARD_HEADERS = {"cub/": "CUB", "thrust/": "Thrust", "cute/": "CuTe", "cutlass/": "CUTLASS", "cuda/": "libcu++"}
+_HARD_HEADERS = {
+    "cub/": "CUB",
+    "thrust/": "Thrust",
+    "cute/": "CuTe",
+    "cutlass/": "CUTLASS",
+    "cuda/": "libcu++",
+    "cuda_fp8": "8-bit floating point",
+    "cuda_awbarrier": "asynchronous barriers",
+}
 _HARD_NAMESPACES = {"cub": "CUB", "thrust": "Thrust", "cute": "CuTe", "cutlass": "CUTLASS"}
 
 
@@ -209,6 +221,8 @@ def _unsupported(body: Sequence[Token], lines: Sequence[Sequence[Token]]) -> tup
             found.append(Feature(_HARD_IDENTIFIERS[token.text], token.line))
         elif token.text == "<<<":
             found.append(Feature("a launch from device code (<<<>>>)", token.line))
+        elif token.text.startswith("__nv_fp8"):
+            found.append(Feature("8-bit floating point", token.line))
         elif "cp_async_bulk" in token.text:
             found.append(Feature("tensor memory access (TMA)", token.line))
         elif token.text in _HARD_NAMESPACES and i + 1 < len(body) and body[i + 1].text == "::":

@@ -136,12 +136,14 @@ def test_a_cxx_name_is_refused_only_where_it_is_certain():
 
 ALLOWED = (
     "-std=c++11 -std=c++14 --std=c++17 -std=c++20 --use_fast_math -use_fast_math --fmad=false -ftz=true "
-    "-prec-div=false -lineinfo --generate-line-info --maxrregcount=64 -maxrregcount=255 -DN=4 -DNDEBUG --define-macro=T=float "
-    "-DA=(1+2) -w --restrict --extra-device-vectorization -default-device --device-as-default-execution-space"
+    "-prec-div=false -lineinfo --generate-line-info --maxrregcount=64 -maxrregcount=255 -DN=4 -DNDEBUG -DA=(1+2) "
+    "--define-macro=T=float -w --restrict --extra-device-vectorization -default-device "
+    "--device-as-default-execution-space"
 )
 OTHERS = (
-    "- -I/etc -I --include-path=/etc -include --pre-include=/etc/passwd -arch=sm_90 -O3 -G -DA;B -rdc=true -dlto -D "
-    '@file --gpu-architecture=sm_90 -std=c++23 -D__CUDA_ARCH__=1 -DA="b" -DA=# --pch --create-pch=/tmp/a --maxrregcount=0 x'
+    "- -I/etc -I --include-path=/etc -include --pre-include=/etc/passwd -arch=sm_90 --gpu-architecture=sm_90 -O3 -G "
+    '-rdc=true -dlto -D -DA;B -D__CUDA_ARCH__=1 -DA="b" -DA=# -std=c++23 --pch --create-pch=/tmp/a --maxrregcount=0 '
+    "x @file"
 )
 
 

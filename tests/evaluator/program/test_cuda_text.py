@@ -115,6 +115,9 @@ FEATURES = {
     "cub::BlockReduce<int>();": "CUB",
     "#include <cuda/barrier>": "libcu++",
     "#define A asm": "inline PTX (asm)",
+    "#include <cuda_fp8.h>": "8-bit floating point",
+    "__nv_fp8_e4m3 x;": "8-bit floating point",
+    "cudaTextureObject_t t;": "textures and surfaces",
 }
 
 

@@ -1,9 +1,151 @@
-// emulator-runner: the confined process that executes emulated programs.
+// emulator-runner: the confined process that executes one program. It holds the program's inputs and what the program
+// writes, never an expected value; the evaluator reads results and CPU time from outside.
+//
+//   emulator-runner CONTROL_FD ARENA_FD TAPE_FD OBJECT THREADS EXTRA_MEMORY_BYTES CPU_SECONDS
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <string>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "confine.hpp"
+#include "executor.hpp"
+#include "messages.hpp"
+#include "reporting.hpp"
+#include "signals.hpp"
 
-int main() {
-  std::fprintf(stderr, "emulator-runner is started by evaluator.devices.cpu, with inherited descriptors\n");
-  return 2;
+namespace {
+
+using emulator::Report;
+using emulator::ReportKind;
+
+struct Options {
+  int control_fd, arena_fd, tape_fd;
+  const char* object;
+  int threads;
+  long long extra_memory_bytes, cpu_seconds;
+};
+
+[[noreturn]] void fail(ReportKind kind, const std::string& why) {
+  Report report;
+  report.kind = kind;
+  emulator::set_text(report, why.c_str());
+  emulator::end_with(report);
+}
+
+Options parse(char** argv) {
+  return {std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), argv[4],
+          std::atoi(argv[5]), std::atoll(argv[6]), std::atoll(argv[7])};
+}
+
+emulator::Tape read_tape(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) throw std::runtime_error("cannot read the tape");
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(info.st_size) / sizeof(std::uint64_t));
+  char* to = reinterpret_cast<char*>(words.data());
+  std::size_t done = 0, total = words.size() * sizeof(std::uint64_t);
+  while (done < total) {
+    const ssize_t got = pread(fd, to + done, total - done, static_cast<off_t>(done));
+    if (got <= 0) throw std::runtime_error("cannot read the tape");
+    done += static_cast<std::size_t>(got);
+  }
+  close(fd);
+  return emulator::TapeReader(words.data(), words.size()).read();
+}
+
+long long address_space_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  long long pages = 0;
+  if (file != nullptr) {
+    if (std::fscanf(file, "%lld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Everything but the seccomp filters. The memory limit is set on top of what is mapped already.
+int restrict_resources(const Options& options) {
+  confine::Request request;
+  request.profile = "program";
+  request.readable = {options.object};
+  request.limits = {{"memory_bytes", address_space_bytes() + options.extra_memory_bytes},
+                    {"cpu_s", options.cpu_seconds},
+                    {"file_bytes", 0}};
+  return confine::restrict_resources(request);
+}
+
+bool receive(emulator::Command* command) {
+  char* to = reinterpret_cast<char*>(command);
+  std::size_t left = sizeof *command;
+  while (left > 0) {
+    const ssize_t got = read(emulator::control_fd, to, left);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    to += got, left -= static_cast<std::size_t>(got);
+  }
+  return command->magic == emulator::kMagic;
+}
+
+void serve(emulator::Executor& executor, emulator::Module& module) {
+  emulator::Command command{};
+  while (receive(&command) && command.kind != emulator::CommandKind::kStop) {
+    const bool judged = command.kind == emulator::CommandKind::kRun;
+    emulator::faulting_guard_left = command.guard_left != 0;
+    if (judged) module.restore_state();
+    executor.run(command.order, command.seed, command.guard_left != 0);
+    Report report;
+    report.kind = ReportKind::kDone;
+    report.flags = judged && module.state_changed() ? 1 : 0;
+    emulator::send(report);
+  }
+}
+
+[[noreturn]] void run(const Options& options) {
+  const emulator::Tape tape = read_tape(options.tape_fd);
+  auto& arena = *new emulator::Arena;
+  if (!arena.map(options.arena_fd, tape.buffers)) fail(ReportKind::kOutOfMemory, "cannot map the plan's buffers");
+  close(options.arena_fd);
+  emulator::faulting_arena = &arena;
+  emulator::install_signal_handlers();
+
+  Report ready;
+  ready.kind = ReportKind::kReady;
+  const int landlock_abi = restrict_resources(options);
+  auto& launcher = *new emulator::Launcher(options.threads);
+  confine::set_limit("processes", 0);  // after the helper threads, which count as processes
+  const bool confined = confine::seccomp::loading_program(options.control_fd).install();
+  ready.flags = landlock_abi << 1 | (confined ? 1 : 0);
+
+  auto& module = *new emulator::Module;
+  const std::string problem = module.load(options.object);
+  if (!problem.empty()) fail(ReportKind::kCannotLoad, problem);
+  if (confined) confine::seccomp::running_program(options.control_fd).install();
+  emulator::faulting_module = &module;
+  launcher.use(&module);
+  emulator::Executor executor(tape, arena, module, launcher);
+  emulator::send(ready);
+  serve(executor, module);
+  _exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 8) {
+    std::fprintf(stderr, "emulator-runner is started by evaluator.devices.cpu; it is no command of its own\n");
+    return 2;
+  }
+  const Options options = parse(argv);
+  emulator::control_fd = options.control_fd;
+  try {
+    run(options);
+  } catch (const std::bad_alloc&) {
+    fail(ReportKind::kOutOfMemory, "out of memory");
+  } catch (const std::exception& error) {
+    fail(ReportKind::kBadTape, error.what());
+  }
 }

@@ -1,0 +1,331 @@
+// Runs the threads of one block after another on one OS thread. A thread gets a stack of its own only when an earlier
+// one is suspended, so a kernel without barriers runs as a plain loop.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "fiber_pool.hpp"
+#include "warp_groups.hpp"
+
+namespace emulator {
+
+constexpr unsigned kMaxBlockThreads = 1024;
+
+using KernelEntry = void (*)(void** arguments);
+
+struct BlockShape {
+  dim3 grid, block;
+  Order order = Order::kForward;
+  std::uint64_t seed = 0;
+};
+
+class BlockScheduler {
+ public:
+  // The scheduler serves the OS thread that makes it.
+  BlockScheduler() {
+    emulator_context.exited = exited_.data();
+    emulator_context.order = order_.data();
+    current_ = this;
+  }
+  ~BlockScheduler() { current_ = nullptr; }
+  BlockScheduler(const BlockScheduler&) = delete;
+  BlockScheduler& operator=(const BlockScheduler&) = delete;
+
+  static BlockScheduler* current() { return current_; }
+  const FiberPool& stacks() const { return stacks_; }
+
+  // Called once per launch, before its blocks.
+  void prepare(const BlockShape& shape) {
+    count_ = shape.block.x * shape.block.y * shape.block.z;
+    Context& context = emulator_context;
+    context.block_dim = shape.block;
+    context.grid_dim = shape.grid;
+    context.count = count_;
+    order_kind_ = shape.order;
+    seed_ = shape.seed;
+    for (unsigned linear = 0; linear < count_; ++linear) {
+      const unsigned rest = linear / shape.block.x;
+      slots_[linear] = {{linear % shape.block.x, rest % shape.block.y, rest / shape.block.y}, linear};
+    }
+    std::copy_n(slots_.begin(), count_, order_.begin());
+    if (shape.order == Order::kReverse) std::reverse(order_.begin(), order_.begin() + count_);
+    for (unsigned w = 0; w * kLanes < count_; ++w) {
+      const unsigned lanes = std::min(count_ - w * kLanes, kLanes);
+      warps_[w].existing = lanes == kLanes ? ~0u : (1u << lanes) - 1u;
+    }
+  }
+
+  // Runs every thread of the block to its end. `number` is the block's linear index.
+  void run(KernelEntry kernel, void** arguments, uint3 index, std::uint64_t number) {
+    kernel_ = kernel;
+    arguments_ = arguments;
+    Context& context = emulator_context;
+    context.block_index = index;
+    context.next = 0;
+    context.attention = 0;
+    std::memset(exited_.data(), 0, count_);
+    if (order_kind_ == Order::kRandom) {
+      random_.seed(static_cast<std::uint32_t>(seed_ * 0x9e3779b97f4a7c15ull + number));
+      std::shuffle(order_.begin(), order_.begin() + count_, random_);
+    }
+    suspended_ = waiting_ = 0;
+    ready_first_ = ready_last_ = 0;
+    start_fiber(main_);
+  }
+
+  int barrier(int kind, int predicate, Site site) {
+    if (waiting_ == 0) {
+      barrier_site_ = site;
+      barrier_kind_ = kind;
+      barrier_true_ = 0;
+    } else if (site != barrier_site_ || kind != barrier_kind_) {
+      Report report = here(ReportKind::kBarrierSites);
+      report.line = line_of(site);
+      report.other_line = line_of(barrier_site_);
+      report.counts[0] = waiting_;
+      end_with(report);
+    }
+    barrier_true_ += predicate;
+    at_barrier_[waiting_++] = static_cast<std::uint16_t>(emulator_context.linear);
+    if (waiting_ == count_) {
+      release_barrier();
+    } else {
+      check_barrier(emulator_context.next - suspended_ - 1);
+      suspend();
+    }
+    return barrier_result_;
+  }
+
+  std::uint64_t warp_operation(const LaneRequest& request) {
+    const unsigned linear = emulator_context.linear, lane = linear % kLanes;
+    Warp& warp = warps_[linear / kLanes];
+    LaneRequest& own = requests_[linear];
+    own = request;
+    if (request.operation == kActiveMask) {
+      warp.converging |= 1u << lane;
+      suspend();
+      return own.result;
+    }
+    if ((request.mask >> lane & 1) == 0) {
+      Report report = here(ReportKind::kLaneOutsideMask);
+      report.line = line_of(request.site);
+      report.counts[0] = lane;
+      report.counts[1] = request.mask;
+      end_with(report);
+    }
+    WarpGroup& group = warp.group_of(request.mask);
+    group.arrived |= 1u << lane;
+    if ((needed(warp, linear / kLanes, group.mask) & ~group.arrived) == 0) complete(warp, linear / kLanes, group);
+    else suspend();
+    return own.result;
+  }
+
+  // The current thread has ended. Continues another, or returns with the context of one to be started here.
+  void thread_ended() {
+    Context& context = emulator_context;
+    if (context.attention != 0) {
+      settle_warp(context.linear / kLanes);
+      check_barrier(context.next - suspended_);
+      if (!has_ready() && context.next >= count_ && suspended_ > 0) resolve_stall();
+    }
+    if (has_ready()) {
+      stacks_.release(fiber_of_[context.linear]);
+      resume(abandoned_);
+    } else if (context.next < count_) {
+      const int fiber = fiber_of_[context.linear];
+      take_next();
+      fiber_of_[context.linear] = fiber;
+    } else {
+      stacks_.release(fiber_of_[context.linear]);
+      switch_stack(abandoned_, main_);
+    }
+  }
+
+  // Lets every other thread that can run go first.
+  void yield() {
+    Context& context = emulator_context;
+    if (!has_ready() && context.next >= count_) return;
+    const unsigned linear = context.linear;
+    mark_suspended(linear);
+    push_ready(linear);
+    if (context.next < count_) start_fiber(states_[linear]);
+    else resume(states_[linear]);
+  }
+
+ private:
+  static void fiber_main();
+
+  bool has_ready() const { return ready_first_ != ready_last_; }
+  void push_ready(unsigned linear) {
+    ready_[ready_last_++ % kMaxBlockThreads] = static_cast<std::uint16_t>(linear);
+    warps_[linear / kLanes].runnable |= 1u << linear % kLanes;
+  }
+  void mark_suspended(unsigned linear) {
+    emulator_context.attention = ++suspended_;
+    warps_[linear / kLanes].suspended |= 1u << linear % kLanes;
+  }
+
+  void take_next() {
+    Context& context = emulator_context;
+    const ThreadSlot& slot = context.order[context.next++];
+    context.thread_index = slot.index;
+    context.linear = slot.linear;
+  }
+
+  // Starts the next thread on a stack of its own and keeps the current one in `from`.
+  void start_fiber(Suspended& from) {
+    const int fiber = stacks_.acquire();
+    take_next();
+    const unsigned linear = emulator_context.linear;
+    fiber_of_[linear] = fiber;
+    prepare_stack(states_[linear], stacks_.stack(fiber), FiberPool::usable_bytes(fiber), &fiber_main);
+    switch_stack(from, states_[linear]);
+  }
+
+  void resume(Suspended& from) {
+    const unsigned linear = ready_[ready_first_++ % kMaxBlockThreads];
+    Warp& warp = warps_[linear / kLanes];
+    warp.suspended &= ~(1u << linear % kLanes);
+    warp.runnable &= ~(1u << linear % kLanes);
+    Context& context = emulator_context;
+    context.attention = --suspended_;
+    context.thread_index = slots_[linear].index;
+    context.linear = linear;
+    if (&from != &states_[linear]) switch_stack(from, states_[linear]);
+  }
+
+  void suspend() {
+    Context& context = emulator_context;
+    const unsigned linear = context.linear;
+    mark_suspended(linear);
+    if (!has_ready() && context.next < count_) return start_fiber(states_[linear]);
+    if (!has_ready()) resolve_stall();
+    resume(states_[linear]);
+  }
+
+  unsigned exited_lanes(unsigned warp_number) const {
+    unsigned lanes = 0;
+    const unsigned char* exited = exited_.data() + warp_number * kLanes;
+    for (unsigned lane = 0; lane < kLanes; ++lane) lanes |= static_cast<unsigned>(exited[lane]) << lane;
+    return lanes & warps_[warp_number].existing;
+  }
+  // Ended lanes are not waited for, as the device does not either.
+  unsigned needed(const Warp& warp, unsigned warp_number, unsigned mask) const {
+    const unsigned named = mask & warp.existing;
+    const unsigned exited = emulator_context.next - suspended_ - 1;
+    return exited == 0 ? named : named & ~exited_lanes(warp_number);
+  }
+
+  void complete(Warp& warp, unsigned warp_number, WarpGroup& group) {
+    const unsigned arrived = group.arrived, base = warp_number * kLanes;
+    warp.erase(group);
+    LaneRequest* lanes = &requests_[base];
+    const LaneRequest& first = lanes[__builtin_ctz(arrived)];
+    for_each_lane(arrived, [&](unsigned lane) {
+      if (lanes[lane].operation == first.operation && lanes[lane].site == first.site) return;
+      Report report = here(ReportKind::kWarpSites);
+      report.line = line_of(first.site);
+      report.other_line = line_of(lanes[lane].site);
+      report.counts[0] = __builtin_ctz(arrived), report.counts[1] = lane;
+      end_with(report);
+    });
+    compute_warp_operation(lanes, arrived);
+    for_each_lane(arrived & warp.suspended & ~warp.runnable, [&](unsigned lane) { push_ready(base + lane); });
+  }
+
+  // A lane of the warp has ended: operations that named it may be complete now.
+  void settle_warp(unsigned warp_number) {
+    Warp& warp = warps_[warp_number];
+    for (int i = 0; i < warp.count;) {
+      WarpGroup& group = warp.groups[static_cast<std::size_t>(i)];
+      const unsigned left = group.mask & warp.existing & ~exited_lanes(warp_number) & ~group.arrived;
+      if (left == 0) complete(warp, warp_number, group);
+      else ++i;
+    }
+  }
+
+  // Nothing can run. Lanes that asked for the active mask are converged now; if there is none, it is a deadlock.
+  void resolve_stall() {
+    for (unsigned w = 0; w * kLanes < count_; ++w) {
+      Warp& warp = warps_[w];
+      if (warp.converging == 0) continue;
+      LaneRequest* lanes = &requests_[w * kLanes];
+      const Site site = lanes[__builtin_ctz(warp.converging)].site;
+      unsigned together = 0;
+      for_each_lane(warp.converging, [&](unsigned lane) { together |= lanes[lane].site == site ? 1u << lane : 0u; });
+      warp.converging &= ~together;
+      compute_warp_operation(lanes, together);
+      for_each_lane(together, [&](unsigned lane) { push_ready(w * kLanes + lane); });
+    }
+    if (!has_ready()) report_deadlock();
+  }
+
+  [[noreturn]] void report_deadlock() {
+    Report report = here(ReportKind::kDeadlock);
+    report.counts[0] = waiting_;
+    report.counts[1] = static_cast<std::int64_t>(suspended_) - waiting_;
+    report.counts[2] = static_cast<std::int64_t>(count_) - suspended_;
+    report.line = waiting_ > 0 ? line_of(barrier_site_) : 0;
+    for (unsigned w = 0; w * kLanes < count_; ++w) {
+      if (warps_[w].count == 0) continue;
+      const unsigned lane = static_cast<unsigned>(__builtin_ctz(warps_[w].groups[0].arrived));
+      report.other_line = line_of(requests_[w * kLanes + lane].site);
+      break;
+    }
+    end_with(report);
+  }
+
+  // Threads that have ended are all that is missing at the barrier: they should have met it.
+  void check_barrier(unsigned exited) {
+    if (waiting_ == 0 || exited == 0 || waiting_ + exited != count_) return;
+    Report report = here(ReportKind::kBarrierAfterExit);
+    report.line = line_of(barrier_site_);
+    report.counts[0] = waiting_, report.counts[2] = exited;
+    const unsigned char* ended = std::find(exited_.data(), exited_.data() + count_, 1);
+    const uint3 index = slots_[static_cast<std::size_t>(ended - exited_.data())].index;
+    report.thread[0] = index.x, report.thread[1] = index.y, report.thread[2] = index.z;
+    end_with(report);
+  }
+
+  void release_barrier() {
+    const int all = barrier_true_ == static_cast<int>(waiting_), any = barrier_true_ > 0;
+    barrier_result_ = barrier_kind_ == kCount ? barrier_true_ : barrier_kind_ == kAnd ? all : any;
+    const unsigned sleeping = waiting_ - 1;  // the last to arrive is running
+    if (order_kind_ == Order::kRandom) std::shuffle(at_barrier_.begin(), at_barrier_.begin() + sleeping, random_);
+    for (unsigned i = 0; i < sleeping; ++i) push_ready(at_barrier_[i]);
+    waiting_ = 0;
+  }
+
+  FiberPool stacks_;
+  Suspended main_, abandoned_;
+  KernelEntry kernel_ = nullptr;
+  void** arguments_ = nullptr;
+  unsigned count_ = 0;
+  unsigned suspended_ = 0;  // threads that started, did not end and are not running
+  unsigned ready_first_ = 0, ready_last_ = 0;
+  unsigned waiting_ = 0;  // threads at the barrier
+  Site barrier_site_ = 0;
+  int barrier_kind_ = 0, barrier_true_ = 0, barrier_result_ = 0;
+  Order order_kind_ = Order::kForward;
+  std::uint64_t seed_ = 0;
+  std::minstd_rand random_;
+  std::array<std::uint16_t, kMaxBlockThreads> ready_{}, at_barrier_{};
+  std::array<int, kMaxBlockThreads> fiber_of_{};
+  std::array<ThreadSlot, kMaxBlockThreads> slots_{}, order_{};
+  std::array<unsigned char, kMaxBlockThreads> exited_{};
+  std::array<Suspended, kMaxBlockThreads> states_{};
+  std::array<LaneRequest, kMaxBlockThreads> requests_{};
+  std::array<Warp, kMaxBlockThreads / kLanes> warps_{};
+
+  static inline thread_local BlockScheduler* current_ = nullptr;
+};
+
+inline void BlockScheduler::fiber_main() {
+  current_->kernel_(current_->arguments_);
+  __builtin_unreachable();  // the entry runs threads until nothing is left, and leaves by switching away
+}
+
+}  // namespace emulator

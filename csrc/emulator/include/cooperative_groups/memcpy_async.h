@@ -1,0 +1,3 @@
+// Part of the shim's cooperative groups.
+#pragma once
+#include "../cooperative_groups.h"

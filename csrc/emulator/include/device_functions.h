@@ -1,0 +1,2 @@
+// Everything of it that device code uses is built in.
+#pragma once

@@ -1,0 +1,50 @@
+// The language extensions of CUDA C++ as macros, and the built-in variables.
+#pragma once
+#include "abi.hpp"
+
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDA_ARCH__ 800
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+// One block at a time runs on an OS thread, so a block's static shared memory is that thread's own storage.
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+#define EMULATOR_NOINLINE __attribute__((noinline))  // libstdc++ spells the attribute __noinline__, so no macro may
+#define __builtin_assume(condition) ((void)0)
+#define __assume(condition) ((void)0)
+
+#define threadIdx (static_cast<const uint3&>(emulator_context.thread_index))
+#define blockIdx (static_cast<const uint3&>(emulator_context.block_index))
+#define blockDim (static_cast<const dim3&>(emulator_context.block_dim))
+#define gridDim (static_cast<const dim3&>(emulator_context.grid_dim))
+#define warpSize 32
+
+// Two barriers on one line have different numbers.
+#define EMULATOR_SITE (static_cast<emulator::Site>(__COUNTER__ << 16 | (__LINE__ & 0xffff)))
+
+#define __trap() emulator_trap(EMULATOR_SITE)
+#define __brkpt() emulator_trap(EMULATOR_SITE)
+
+namespace emulator {
+
+// Called where a spin loop would wait for another thread; cheap enough for every atomic operation.
+inline void spin_hint() {
+  if ((++emulator_context.spins & 255u) == 0) emulator_yield();
+}
+
+inline unsigned lane() { return emulator_context.linear & 31u; }
+
+}  // namespace emulator

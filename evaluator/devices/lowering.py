@@ -1,0 +1,173 @@
+"""CUDA C++ text to text for the host compiler: what macros cannot express is rewritten here, line by line."""
+
+import dataclasses
+import re
+
+from evaluator.records import Outcome, ProgramFault, Rung
+
+# What the emulator cannot run. The cure is a GPU, so these are `unsupported` and never a fault of the program.
+_UNSUPPORTED = (
+    (r"\b(asm|__asm|__asm__)\b", "inline PTX (asm)"),
+    (r"<<<", "a launch from device code (<<<>>>)"),
+    (r"\b(this_grid|grid_group|this_multi_grid|multi_grid_group)\b", "synchronisation of a whole grid"),
+    (r"\b(this_cluster|cluster_group|__cluster_dims__|__cluster_size__)\b", "thread block clusters"),
+    (r"\b(CUtensorMap|cp_async_bulk\w*)\b", "the tensor memory accelerator (TMA)"),
+    (r"\b(tex[123]D\w*|tex1Dfetch|surf[123]D\w+|cuda(Texture|Surface)Object_t)\b", "textures and surfaces"),
+    (r"\b__nv_fp8\w*", "8-bit floating point"),
+)
+_UNSUPPORTED_HEADERS = re.compile(
+    r"(cub|thrust|cute|cutlass|cuda|nv|nvshmem)/|cu(rand|blas|fft|sparse|dnn)|cuda_fp[864]"
+)
+_SHIM_HEADERS = frozenset(
+    """cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
+    cooperative_groups/memcpy_async.h cuda_pipeline.h math_constants.h cuda.h cuda_runtime.h cuda_runtime_api.h
+    device_launch_parameters.h vector_types.h vector_functions.h math_functions.h device_functions.h
+    sm_20_intrinsics.h""".split()
+)
+_STANDARD_HEADERS = frozenset(
+    """algorithm array assert.h bit cassert cctype cfloat cinttypes climits cmath complex cstddef cstdint cstdio cstdlib
+    cstring ctime float.h functional initializer_list inttypes.h iterator limits limits.h math.h new numeric stdbool.h
+    stddef.h stdint.h stdio.h stdlib.h string.h time.h tuple type_traits utility""".split()
+)
+
+_TOKEN = re.compile(
+    r"""//(?:[^\n\\]|\\.)*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\s\\"]{0,16})\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""",
+    re.DOTALL | re.VERBOSE,
+)
+_INCLUDE = re.compile(r"^[ \t]*\#[ \t]*include\b(?P<rest>[^\n]*)$", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*\#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_DYNAMIC_SHARED = re.compile(
+    r"\bextern\b(?P<before>[^;{}()]*(?:\([^()]*\)[^;{}()]*)*?)\b__shared__\b(?P<after>[^;{}]*?)"
+    r"\b(?P<name>\w+)\s*\[\s*\](?P<rest>(?:\s*\[[^\];]*\])*)\s*;"
+)
+_ALIGNMENT = re.compile(r"\b(?:__align__|alignas|__builtin_align__)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    """One module's text, ready to stand inside a namespace."""
+
+    text: str  # same lines as the CUDA text
+    includes: tuple[str, ...]  # to stand before it, outside the namespace
+    macros: tuple[str, ...]  # defined by it, to be undefined behind it
+
+
+def without_literals(text: str) -> str:
+    """`text` with comments and the contents of string and character literals as spaces; same length and lines."""
+
+    def blank(match: re.Match[str]) -> str:
+        token = match.group()
+        if token[0] in "\"'" and len(token) >= 2:
+            return token[0] + re.sub(r"[^\n]", " ", token[1:-1]) + token[-1]
+        return re.sub(r"[^\n]", " ", token)
+
+    return _TOKEN.sub(blank, text)
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _check_supported(code: str) -> None:
+    for pattern, what in _UNSUPPORTED:
+        if match := re.search(pattern, code):
+            message = f"the CPU emulator cannot run {what}: kernel text line {_line(code, match.start())}"
+            raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message)
+
+
+def _include(rest: str, line: int) -> str:
+    match = re.match(r"""\s*(?:<([^>\n]+)>|"([^"\n]+)")\s*(?://.*|/\*.*)?$""", rest)
+    name = (match.group(1) or match.group(2)).strip() if match else rest.strip()
+    if match and name in _SHIM_HEADERS | _STANDARD_HEADERS:
+        return f"#include <{name}>"
+    if _UNSUPPORTED_HEADERS.match(name):
+        raise ProgramFault(
+            Outcome.UNSUPPORTED, Rung.COMPILE, f"the CPU emulator has no header {name!r}: kernel text line {line}"
+        )
+    known = "the C and C++ headers that need no host, and " + ", ".join(sorted(_SHIM_HEADERS)[:8])
+    raise ProgramFault(
+        Outcome.COMPILE_ERROR, Rung.COMPILE, f"kernel text line {line}: cannot include {name!r}; there are {known}, ..."
+    )
+
+
+def _pointer_to_dynamic_shared(match: re.Match[str]) -> str:
+    """The declaration that replaces `extern __shared__ T name[];`."""
+    specifiers = _ALIGNMENT.sub(" ", match["before"] + " " + match["after"])
+    element = " ".join(specifiers.replace("__device__", " ").split())
+    rest = match["rest"].strip()
+    lines = "\n" * match.group().count("\n")
+    kind = f"{element} (*){rest}" if rest else f"{element}*"
+    target = f"{element} (* const {match['name']}){rest}" if rest else f"{element}* const {match['name']}"
+    return f"{target} = ({kind})emulator_context.dynamic_shared;{lines}"
+
+
+def _body_starts(code: str) -> list[tuple[int, int]]:
+    """(position after the opening brace, position of the closing brace) of every outermost function body."""
+    bodies, stack = [], []
+    inside = 0
+    for position, character in enumerate(code):
+        if character == "{":
+            before = code[:position].rstrip()
+            is_body = inside == 0 and re.search(r"\)\s*(const|noexcept)?$", before[-40:]) is not None
+            stack.append((position, is_body))
+            inside += is_body
+        elif character == "}" and stack:
+            start, is_body = stack.pop()
+            if is_body:
+                inside -= 1
+                bodies.append((start + 1, position))
+    return bodies
+
+
+def _lower_dynamic_shared(code: str) -> list[tuple[int, int, str]]:
+    """Edits for dynamic shared memory; a declaration at file scope moves into the functions that use its name."""
+    edits = []
+    bodies = _body_starts(code)
+    for match in _DYNAMIC_SHARED.finditer(code):
+        declaration = _pointer_to_dynamic_shared(match)
+        if any(start <= match.start() < end for start, end in bodies):
+            edits.append((match.start(), match.end(), declaration))
+            continue
+        edits.append((match.start(), match.end(), "\n" * match.group().count("\n")))
+        use = re.compile(rf"\b{match['name']}\b")
+        for start, end in bodies:
+            if use.search(code, start, end):
+                edits.append((start, start, " " + " ".join(declaration.split()) + " "))
+    return edits
+
+
+def _lower_words(text: str, code: str) -> list[tuple[int, int, str]]:
+    edits = []
+    for match in re.finditer(r'\bextern\s*"[^"\n]*"(\s*)(\{?)', code):
+        if '"C"' in text[match.start() : match.end()]:
+            # Kernels get internal linkage, so that they are inlined into their loop over threads.
+            edits.append((match.start(), match.end(), 'extern "C++" {' if match[2] else match[1]))
+    edits += [(m.start(), m.end(), "EMULATOR_NOINLINE") for m in re.finditer(r"\b__noinline__\b", code)]
+    edits += [(m.start(), m.end(), "__shared__") for m in re.finditer(r"\bstatic\s+__shared__\b", code)]
+    # After `static thread_local` only the GNU spelling of an alignment is accepted.
+    edits += [(m.start(1), m.end(1), "__align__") for m in re.finditer(r"\b__shared__\s+(alignas)\b", code)]
+    return edits
+
+
+def _join_lines(text: str) -> str:
+    """`text` without line continuations, each logical line followed by the line ends that were inside it."""
+
+    def join(match: re.Match[str]) -> str:
+        return match.group().replace("\\\n", "") + "\n" * match.group().count("\\\n")
+
+    return re.sub(r"(?:[^\n]*\\\n)+[^\n]*", join, text)
+
+
+def lower(text: str) -> Lowered:
+    """The host compiler's form of one module. Raises ProgramFault `unsupported` or `compile_error`."""
+    text = _join_lines(text.replace("\r\n", "\n"))
+    code = without_literals(text)
+    _check_supported(code)
+    includes, edits = [], _lower_words(text, code) + _lower_dynamic_shared(code)
+    for match in _INCLUDE.finditer(code):
+        rest = text[match.start("rest") : match.end("rest")]
+        includes.append(_include(rest, _line(text, match.start())))
+        edits.append((match.start(), match.end(), ""))
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return Lowered(text=text, includes=tuple(dict.fromkeys(includes)), macros=tuple(_DEFINE.findall(code)))

@@ -1,0 +1,132 @@
+"""One confined `emulator-runner`: started, commanded over a socket, measured and ended from outside."""
+
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from evaluator.devices import faults, installed
+from evaluator.devices.faults import Kind, Report
+from evaluator.records import Outcome, ProgramFault, Rung
+
+_COMMAND = struct.Struct("<IIIIQ")
+_RUN, _REPLAY, _STOP = 1, 2, 3
+_START_S = 30.0
+_EXTRA_MEMORY_BYTES = 2 << 30  # stacks of fibers, heap, packed panels of matrix products
+ORDERS = {"forward": 0, "reverse": 1, "random": 2}
+
+
+class RunnerProcess:
+    """Owns the process and the shared memory. After a fault it is dead; nothing it held is reused."""
+
+    def __init__(
+        self, object_path: str, tape: bytes, shared_bytes: int, *, threads: int, static_shared_bytes: int, cpu_s: float
+    ):
+        arena = os.memfd_create("arena", os.MFD_CLOEXEC)
+        tape_file = os.memfd_create("tape", os.MFD_CLOEXEC)
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket = here
+        try:
+            os.ftruncate(arena, shared_bytes)
+            self.memory = mmap.mmap(arena, shared_bytes)
+            os.write(tape_file, tape)
+            self._process = _start(there.fileno(), arena, tape_file, object_path, threads, static_shared_bytes, cpu_s)
+        finally:
+            there.close()
+            os.close(arena)
+            os.close(tape_file)
+        self.ready = self._expect(_START_S, Rung.LAUNCH)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def cpu_s(self) -> float:
+        """CPU time of the process so far, read from its clock; the process has no part in it."""
+        return time.clock_gettime((~self._process.pid << 3) | 2)
+
+    def run(self, *, order: str, seed: int, guard: str, deadline_s: float, rung: Rung, judged: bool) -> Report:
+        """One pass over the tape. `judged` restores the module's globals before it and compares them after it."""
+        kind = _RUN if judged else _REPLAY
+        command = _COMMAND.pack(faults.MAGIC, kind, ORDERS[order], guard == "left", seed & (2**64 - 1))
+        try:
+            self._socket.sendall(command)
+        except OSError:
+            raise self._death(rung) from None
+        return self._expect(deadline_s, rung)
+
+    def close(self) -> None:
+        """Ends the process. Safe to call twice."""
+        self._socket.close()
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _expect(self, deadline_s: float, rung: Rung) -> Report:
+        """The next report; raises ProgramFault where it does not come in time or at all."""
+        end = time.monotonic() + deadline_s
+        data = b""
+        while len(data) < faults.REPORT_BYTES:
+            readable, _, _ = select.select([self._socket], [], [], max(0.0, end - time.monotonic()))
+            if not readable:
+                self.close()
+                raise ProgramFault(Outcome.TIMEOUT, rung, f"still running after {deadline_s:g} s")
+            try:
+                part = self._socket.recv(faults.REPORT_BYTES - len(data))
+            except ConnectionError:
+                part = b""
+            if not part:
+                raise self._death(rung)
+            data += part
+        report = faults.unpack(data)
+        if report is None:
+            self.close()
+            raise ProgramFault(Outcome.CRASHED, rung, "the program wrote over its runner's reports")
+        return report
+
+    def _death(self, rung: Rung) -> ProgramFault:
+        self._socket.close()
+        try:
+            code = self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self.close()
+            code = self._process.returncode
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return ProgramFault(Outcome.TIMEOUT, rung, "the program used up its CPU time")
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return ProgramFault(Outcome.CRASHED, rung, f"the program ended its own process ({how})")
+
+
+def _start(
+    control: int, arena: int, tape: int, object_path: str, threads: int, static_shared_bytes: int, cpu_s: float
+) -> subprocess.Popen:
+    runner = str(installed.path("emulator-runner"))
+    command = [
+        runner,
+        str(control),
+        str(arena),
+        str(tape),
+        object_path,
+        str(threads),
+        str(_EXTRA_MEMORY_BYTES),
+        str(round(cpu_s)),
+    ]
+    # Static shared memory lies at a fixed distance from the thread pointer; glibc keeps this much room for it.
+    environment = {"GLIBC_TUNABLES": f"glibc.rtld.optional_static_tls={static_shared_bytes + 4096}", "LC_ALL": "C"}
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(control, arena, tape),
+        start_new_session=True,
+    )
+
+
+def is_fault(report: Report) -> bool:
+    return report.kind not in (Kind.READY, Kind.DONE)

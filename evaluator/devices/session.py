@@ -1,0 +1,232 @@
+"""A session: one compiled plan in one confined process, run and replayed on inputs that the caller gives."""
+
+import dataclasses
+from collections.abc import Sequence
+from types import TracebackType
+
+import numpy as np
+
+from evaluator.devices import faults, layout
+from evaluator.devices.compilation import CompiledObject
+from evaluator.devices.layout import SharedBuffers
+from evaluator.devices.runner_process import RunnerProcess, is_fault
+from evaluator.program.dtypes import FLOAT_DTYPES
+from evaluator.program.plan import Plan, View
+from evaluator.records import Limits, Outcome, ProgramFault, Rung
+
+_SEALED_ELEMENTS = 16  # per output, poisoned before each timed replay
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledPlan:
+    """A plan with the object and the tape that execute it. Can be pickled and used by many sessions."""
+
+    plan: Plan
+    compiled: CompiledObject
+    tape: bytes
+    shared_bytes: int  # most shared memory of any launch, static and dynamic
+
+    @property
+    def compile_ms(self) -> float:
+        return self.compiled.compile_ms
+
+
+@dataclasses.dataclass(frozen=True)
+class RunReport:
+    """What one judged run did."""
+
+    outputs: tuple[np.ndarray, ...]  # copies, in the plan's order
+    unwritten: tuple[int, ...]  # per output: elements that no step wrote
+    modified: tuple[str, ...]  # names of inputs that the program changed
+    state_changed: bool  # writable globals of the module differ from what they were when it was loaded
+    peak_bytes: int  # inputs, temporaries and outputs
+    cpu_us: float  # CPU time of this run, threads together
+
+
+class Session:
+    """One confined runner. Use as a context manager; a ProgramFault ends it."""
+
+    def __init__(self, compiled: CompiledPlan, limits: Limits, threads: int = 1):
+        """`threads`: OS threads that share the blocks of a judged run; timed replays use one."""
+        self._compiled, self._limits, self._plan = compiled, limits, compiled.plan
+        total = sum(region.region_bytes for region in layout.regions(self._plan))
+        self._runner = RunnerProcess(
+            str(compiled.compiled.path),
+            compiled.tape,
+            total or layout.mmap.PAGESIZE,
+            threads=threads,
+            static_shared_bytes=compiled.compiled.facts.thread_local_bytes,
+            cpu_s=_cpu_budget_s(limits, threads),
+        )
+        if is_fault(self._runner.ready):
+            self._runner.close()
+            raise faults.fault(self._runner.ready, self._plan, compiled.compiled.path, Rung.LAUNCH)
+        self._buffers = SharedBuffers(self._plan, self._runner.memory)
+        self._guard = "right"
+        self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
+        self._inputs: list[np.ndarray] | None = None
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._runner.close()
+
+    @property
+    def confinement(self) -> dict[str, int | bool]:
+        """What the kernel offered: landlock's ABI version (0: none) and whether seccomp filters are in force."""
+        return {"landlock": self._runner.ready.flags >> 1, "seccomp": bool(self._runner.ready.flags & 1)}
+
+    def run(
+        self, inputs: Sequence[np.ndarray], order: str = "forward", seed: int = 0, guard: str = "right"
+    ) -> RunReport:
+        """Run the plan once on `inputs` and say what happened. Raises ProgramFault for what the program did wrong."""
+        self._guard = guard
+        self.refill(inputs)
+        report, cpu_us = self._judged_run(order, seed, guard, poison_seed=seed)
+        outputs, unwritten = self._collect(poison_seed=seed)
+        if any(unwritten) and self._has_integer_outputs():
+            # An integer may equal the poison by chance: only what is left over under another poison is unwritten.
+            self.refill(inputs)
+            report, cpu_us = self._judged_run(order, seed, guard, poison_seed=~seed)
+            outputs, again = self._collect(poison_seed=~seed)
+            unwritten = tuple(min(pair) for pair in zip(unwritten, again, strict=True))
+        return RunReport(
+            outputs=outputs,
+            unwritten=unwritten,
+            modified=self._modified_inputs(),
+            state_changed=bool(report.flags & 1),
+            peak_bytes=self._plan.nbytes,
+            cpu_us=cpu_us,
+        )
+
+    def refill(self, inputs: Sequence[np.ndarray]) -> None:
+        """Give the inputs new contents at the same addresses."""
+        wanted = self._plan.inputs
+        if len(inputs) != len(wanted):
+            raise ValueError(f"the plan has {len(wanted)} inputs, got {len(inputs)}")
+        copies = []
+        for number, (array, buffer) in enumerate(zip(inputs, wanted, strict=True)):
+            dtype = layout.numpy_dtype(buffer.dtype)
+            array = np.ascontiguousarray(array)
+            if array.dtype != dtype or array.shape != buffer.shape:
+                seen = f"{array.dtype} {array.shape}"
+                raise ValueError(f"input {buffer.name!r}: expected {dtype} {buffer.shape}, got {seen}")
+            bits = array.reshape(-1).view(f"u{dtype.itemsize}")
+            self._buffers.raw(number, self._guard)[:] = bits
+            copies.append(bits.copy())
+        self._inputs = copies
+
+    def time(self, replays: int) -> float:
+        """Microseconds of CPU time per replay, on one thread, read from outside the process.
+
+        Every replay sees contents that no earlier one saw (two elements of each float input trade places), and must
+        write elements that were poisoned just before it; the last one sees the inputs as given. Raises ProgramFault.
+        """
+        if self._inputs is None:
+            raise RuntimeError("run the plan on some inputs before timing it")
+        started = self._runner.cpu_s()
+        for replay in range(replays):
+            swaps = self._swap_elements() if replay < replays - 1 else []
+            seals = self._seal_outputs(replay)
+            self._command("forward", 0, Rung.TIMING, judged=False)
+            self._check_seals(seals)
+            for bits, i, j in swaps:
+                bits[i], bits[j] = bits[j], bits[i]
+        return 1e6 * (self._runner.cpu_s() - started) / replays
+
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        """Copies of the outputs as the last run or replay left them."""
+        return tuple(self._buffers.array(view, self._guard).copy() for view in self._plan.outputs)
+
+    def _command(self, order: str, seed: int, rung: Rung, *, judged: bool) -> faults.Report:
+        report = self._runner.run(
+            order=order, seed=seed, guard=self._guard, deadline_s=self._limits.kernel_s, rung=rung, judged=judged
+        )
+        if is_fault(report):
+            self._runner.close()
+            raise faults.fault(report, self._plan, self._compiled.compiled.path, rung)
+        return report
+
+    def _judged_run(self, order: str, seed: int, guard: str, poison_seed: int) -> tuple[faults.Report, float]:
+        for number, buffer in enumerate(self._plan.buffers):
+            for part in self._buffers.slack(number, guard):
+                part[:] = layout.CANARY
+            if buffer.role != "input":
+                self._buffers.raw(number, guard)[:] = layout.poison(buffer.dtype, poison_seed)
+        started = self._runner.cpu_s()
+        report = self._command(order, seed, Rung.MEMORY_SAFETY, judged=True)
+        cpu_us = 1e6 * (self._runner.cpu_s() - started)
+        self._check_canaries()
+        return report, cpu_us
+
+    def _check_canaries(self) -> None:
+        for number, buffer in enumerate(self._plan.buffers):
+            before, behind = self._buffers.slack(number, self._guard)
+            for part, place in ((before, "before the start"), (behind, "past the end")):
+                changed = np.flatnonzero(part != layout.CANARY)
+                if changed.size:
+                    distance = len(before) - changed[-1] if place == "before the start" else changed[0]
+                    message = f"write {distance} bytes {place} of buffer {buffer.name!r}, seen after the run"
+                    self._runner.close()
+                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+
+    def _is_input(self, view: View) -> bool:
+        return self._plan.buffers[view.buffer].role == "input"
+
+    def _has_integer_outputs(self) -> bool:
+        return any(self._plan.dtype(view) not in FLOAT_DTYPES for view in self._plan.outputs)
+
+    def _collect(self, poison_seed: int) -> tuple[tuple[np.ndarray, ...], tuple[int, ...]]:
+        outputs = self.outputs()
+        unwritten = []
+        for view, output in zip(self._plan.outputs, outputs, strict=True):
+            bits = output.reshape(-1).view(f"u{output.dtype.itemsize}")
+            poison = layout.poison(self._plan.dtype(view), poison_seed)
+            unwritten.append(0 if self._is_input(view) else int(np.count_nonzero(bits == poison)))
+        return outputs, tuple(unwritten)
+
+    def _modified_inputs(self) -> tuple[str, ...]:
+        assert self._inputs is not None
+        return tuple(
+            buffer.name
+            for number, buffer in enumerate(self._plan.inputs)
+            if not np.array_equal(self._buffers.raw(number, self._guard), self._inputs[number])
+        )
+
+    def _swap_elements(self) -> list[tuple[np.ndarray, int, int]]:
+        swaps = []
+        for number, buffer in enumerate(self._plan.inputs):
+            if buffer.dtype in FLOAT_DTYPES and buffer.size > 1:
+                bits = self._buffers.raw(number, self._guard)
+                i, j = (int(index) for index in self._generator.integers(0, buffer.size, 2))
+                bits[i], bits[j] = bits[j], bits[i]
+                swaps.append((bits, i, j))
+        return swaps
+
+    def _seal_outputs(self, replay: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        seals = []
+        for view in self._plan.outputs:
+            if self._is_input(view) or view.size == 0 or self._plan.dtype(view) not in FLOAT_DTYPES:
+                continue
+            bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
+            places = self._generator.integers(0, view.size, _SEALED_ELEMENTS)
+            poison = layout.poison(self._plan.dtype(view), int(self._generator.integers(2**63)) + replay)
+            bits[places] = poison
+            seals.append((bits, places, poison))
+        return seals
+
+    def _check_seals(self, seals: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
+        for bits, places, poison in seals:
+            if np.any(bits[places] == poison):
+                self._runner.close()
+                message = "a timed replay left elements of an output unwritten that earlier runs wrote"
+                raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
+
+
+def _cpu_budget_s(limits: Limits, threads: int) -> float:
+    """A backstop behind the wall deadlines: what a whole session may use."""
+    return 60.0 * limits.kernel_s * threads

@@ -22,6 +22,7 @@ APPLICATION_ID = 0x43554C31  # "CUL1", written into the file's header: tells our
 SCHEMA_VERSION = 1
 SCHEMA = Path(__file__).with_name("schema.sql")
 LOCK_WAIT_S = 30.0
+LAST_STEP = 2**62  # above every step
 
 
 class StoreError(Exception):
@@ -154,7 +155,7 @@ class Store:
             " LEFT JOIN programs p ON p.task = v.task AND p.sha256 = v.sha256"
             " WHERE v.step >= ? AND v.step < ? ORDER BY v.step, v.sample",
             first_step,
-            2**62 if end_step is None else end_step,
+            LAST_STEP if end_step is None else end_step,
         )
         return [
             Judged(
@@ -176,9 +177,10 @@ class Store:
         )
         return [HackCase(task=task, sha256=sha256, program=text, reason=why) for task, sha256, text, why in rows]
 
-    def metrics(self, end_step: int) -> list[dict[str, Any]]:
-        """Metrics of the iterations before `end_step`, in order."""
-        rows = self._rows("SELECT metrics FROM iterations WHERE step < ? ORDER BY step", end_step)
+    def metrics(self, end_step: int | None = None) -> list[dict[str, Any]]:
+        """Metrics of the iterations before `end_step` (None: all), in order."""
+        end = LAST_STEP if end_step is None else end_step
+        rows = self._rows("SELECT metrics FROM iterations WHERE step < ? ORDER BY step", end)
         return [json.loads(text) for (text,) in rows]
 
     # Opening and failing

@@ -39,6 +39,10 @@ class RunDirectory:
         return self.path / "programs"
 
     @property
+    def adapter(self) -> Path:
+        return self.path / "adapter"
+
+    @property
     def summary(self) -> Path:
         return self.path / "summary.json"
 

@@ -1,0 +1,85 @@
+"""Train a policy: `python -m cudal1_jax.main --config=configs/crl.py[:smoke] [--run=NAME] [--fresh] [--config.K=V]`.
+
+The same command continues a run that was stopped or killed, and prints the table of one that has finished. Exit code 0:
+finished; 1: the run cannot go on, with the cure on stderr and nothing recorded lost; 2: wrong flags.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from absl import app, flags
+from ml_collections import ConfigDict, config_flags
+
+# Judging processes import this module again when they start: whatever needs JAX is imported where it is used.
+
+CONFIG = config_flags.DEFINE_config_file("config", help_string="page of configs/; `:smoke` after it makes a small run")
+RUN = flags.DEFINE_string("run", None, "name of the run; default: the config's name")
+RUNS = flags.DEFINE_string("runs", "runs", "folder that holds the runs")
+FRESH = flags.DEFINE_bool("fresh", False, "set an earlier run of this name aside and begin again")
+
+
+def main(argv: Sequence[str]) -> None:
+    started_s = time.monotonic()
+    from cudal1_jax.contrastive.store import StoreError
+    from cudal1_jax.report.run_directory import RunError
+
+    path = Path(RUNS.value) / (RUN.value or CONFIG.value.name)
+    try:
+        print(train(CONFIG.value, path, fresh=FRESH.value, started_s=started_s))
+    except (RunError, StoreError, OSError) as error:
+        _fail(1, str(error))
+    except KeyboardInterrupt:
+        _fail(130, "stopped; the same command continues the run")
+
+
+def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> str:
+    """Begin, continue or look up the run in `path`, and give its final table."""
+    from cudal1_jax.report import run_directory, summary
+    from cudal1_jax.stages import pipeline
+
+    if fresh and (aside := run_directory.set_aside(path)) is not None:
+        print(f"the earlier run lies in {aside}", file=sys.stderr)
+    directory = run_directory.open_run(path, config.to_dict())
+    with run_directory.RunLock(path):
+        if not directory.is_finished():
+            pipeline.run(config, directory, now=time.monotonic, started_s=started_s)
+        return summary.table(summary.load(directory))
+
+
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """Flags as absl parses them; whatever is wrong with them is one line on stderr and exit code 2."""
+    try:
+        rest = flags.FLAGS(list(argv))
+        if len(rest) > 1:
+            raise ValueError(f"unexpected argument {rest[1]!r}: every option begins with --")
+        if CONFIG.value is None:
+            raise ValueError("--config is missing: give a page, for example --config=configs/crl.py")
+        if "name" not in CONFIG.value or "stage" not in CONFIG.value:
+            raise ValueError("the page of --config has no `name` or no `stage`: begin with a copy of configs/crl.py")
+        CONFIG.value.lock()
+    except (flags.Error, ValueError, TypeError, KeyError, AttributeError, OSError) as error:
+        _fail(2, _innermost(error))
+    return rest
+
+
+def _innermost(error: BaseException) -> str:
+    """The text of an error of the config library, which wraps errors in errors."""
+    while error.args and isinstance(error.args[0], BaseException):
+        error = error.args[0]
+    lines = str(error.args[0] if error.args else error).strip().splitlines()
+    if any(line.startswith("Traceback") for line in lines):  # a config page that raised: its last line says why
+        return lines[-1].partition(": ")[2]
+    text = " ".join(line.strip() for line in lines)
+    return f"no such config key: {text}" if isinstance(error, KeyError | AttributeError) else text
+
+
+def _fail(code: int, text: str) -> NoReturn:
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=parse_flags)

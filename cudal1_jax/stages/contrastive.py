@@ -1,0 +1,80 @@
+"""Stage 3, contrastive reinforcement learning: the policy is shown its own programs with their speed, and learns.
+
+exemplars -> prompt -> rollout -> evaluate -> record -> reward -> advantage -> update -> checkpoint -> metrics
+
+An iteration's prompts and samples are in the store before any is judged, each verdict as soon as it arrives, and the
+learner's state in a checkpoint at the end: so a run that was killed anywhere goes on with what it had. Without
+exemplars this is GRPO, without updates an evolutionary search, with neither plain sampling: see `configs/crl.py`.
+"""
+
+from collections.abc import Callable
+
+from ml_collections import ConfigDict
+
+from cudal1_jax.contrastive.records import SEED_STEP
+from cudal1_jax.contrastive.store import Store
+from cudal1_jax.learn.checkpoint import Checkpointer
+from cudal1_jax.policy import lora
+from cudal1_jax.report.metrics import MetricsLog
+from cudal1_jax.report.run_directory import RunDirectory
+from cudal1_jax.report.summary import Summary
+from cudal1_jax.stages import judging, learning, reporting, sampling, setup, workload
+from cudal1_jax.stages.budget import Budget, Stopwatch
+from cudal1_jax.stages.judging import Pool
+from cudal1_jax.stages.policy import BASE_MODEL, Policy
+
+
+def run(
+    config: ConfigDict,
+    directory: RunDirectory,
+    *,
+    pool: Pool,
+    load_policy: Callable[[ConfigDict], Policy],
+    now: Callable[[], float],
+    started_s: float,
+) -> Summary:
+    """Begin the iterations of `config` in `directory`, or go on with them, and write the summary.
+
+    `pool` judges; `now` is a monotonic clock in seconds, on which the wall-clock budget began at `started_s`.
+    RunError, StoreError, OSError: the run cannot go on; the text says what to do, and nothing recorded is lost.
+    """
+    with Store(directory.store) as store, Checkpointer(directory.checkpoints) as checkpoints:
+        bench = setup.bench(config, store, pool)
+        judging.record_seeds(bench, workload.seeds(list(bench.tasks), setup.kernels()))
+        seed_jobs = judging.submit(bench, SEED_STEP)  # judged by the pool's processes while the model loads here
+        policy = load_policy(config)
+        learn, state = setup.grpo(config, policy)
+        first, state = checkpoints.restore_or(state)
+        select, roll_out = setup.select(config), setup.roll_out(config, policy)
+        judging.collect(bench, seed_jobs, "seeds")
+        budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
+        startup_s = now() - started_s
+        with MetricsLog(directory.metrics, store.metrics(first)) as log:
+            for step in range(first, config.iterations):
+                if not budget.allows_another():
+                    break
+                watch = Stopwatch(now)
+                if store.rollout(step) is None:
+                    tasks = sampling.tasks_of(step, sorted(bench.tasks), config.rollout.prompts, config.seed)
+                    shown = sampling.choose_exemplars(bench, step, tasks, select, config.exemplars.count)
+                    prompts = sampling.write_prompts(
+                        bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens
+                    )
+                    store.record_rollout(step, prompts, roll_out(state.trainable, step, prompts))
+                prompts, samples = sampling.recorded(store, step)
+                watch.lap("rollout")
+                judging.collect(bench, judging.submit(bench, step), "judging")
+                judging.record_hacks(bench, step)
+                verdicts = judging.verdicts(bench, step)
+                watch.lap("judge")
+                rewards = learning.smoothed_rewards(bench, step, prompts, samples, verdicts, **config.reward)
+                advantages = learning.group_advantages(rewards)
+                state, learnt = learn(state, prompts, samples, advantages)
+                watch.lap("update")
+                row = reporting.metrics(step, prompts, samples, verdicts, advantages) | learnt | watch.laps()
+                store.record_metrics(step, row)
+                checkpoints.save(step + 1, state)
+                log.append(row)
+                budget.spent(watch.total_s)
+        lora.save(directory.adapter, state.trainable, BASE_MODEL)
+        return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)

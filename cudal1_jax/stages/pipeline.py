@@ -1,0 +1,46 @@
+"""Runs the stage that a config names, or all three in order, each with the adapter that the one before it made."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from cudal1_jax.report import run_directory
+from cudal1_jax.report.run_directory import RunDirectory, RunError
+from cudal1_jax.stages import contrastive, self_supervised, setup, sft
+from evaluator.workers.local import LocalPool
+
+STAGES = ("sft", "self_supervised", "contrastive")
+
+
+def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float], started_s: float) -> None:
+    """Begin or continue the run in `directory`; when it returns, the summary is written."""
+    if config.stage == "pipeline":
+        _run_all(config, directory, now)
+    elif config.stage == "sft":
+        sft.run(config, directory)
+    elif config.stage == "self_supervised":
+        _run_judged(self_supervised.run, config, directory, now, started_s)
+    elif config.stage == "contrastive":
+        _run_judged(contrastive.run, config, directory, now, started_s)
+    else:
+        raise RunError(f"config.stage {config.stage!r} does not exist: choose {', '.join(STAGES)} or pipeline")
+
+
+def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:
+    with LocalPool(config.judge.workers, setup.judge_options(config), deadline_s=config.judge.deadline_s) as pool:
+        stage(config, directory, pool=pool, load_policy=setup.load_policy, now=now, started_s=started_s)
+
+
+def _run_all(config: ConfigDict, directory: RunDirectory, now: Callable[[], float]) -> None:
+    """Each stage has a folder of its own within the run; the run's summary is that of the last one."""
+    previous: Path | None = None
+    for name in STAGES:
+        stage_config = ConfigDict(config[name])
+        if previous is not None:
+            stage_config.policy.adapter = str(previous)
+        part = run_directory.open_run(directory.path / name, stage_config.to_dict())
+        if not part.is_finished():
+            run(stage_config, part, now=now, started_s=now())
+        previous = part.adapter
+    run_directory.write_whole(directory.summary, part.summary.read_text(encoding="utf-8"))

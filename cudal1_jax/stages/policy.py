@@ -1,0 +1,81 @@
+"""The policy that a stage trains: a frozen base model and the adapter that it begins with."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from cudal1_jax.policy import gguf, lora, shipped, tokenizer
+from cudal1_jax.policy.config import DecoderConfig
+from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.policy.parameters import Params
+from cudal1_jax.policy.tokenizer import Tokenizer
+from cudal1_jax.report.run_directory import RunError
+
+SHIPPED = "shipped"
+BASE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"  # written into adapters, for those who load them elsewhere
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Base parameters in the dtypes of the two uses, the tokenizer, and the adapter at the stage's beginning."""
+
+    config: DecoderConfig
+    params: Params  # in the update's dtype; frozen
+    rollout_params: Params  # in the rollout's dtype; the adapter is merged into these before sampling
+    tokenizer: Tokenizer
+    adapter: Adapter  # float32; also the reference of the KL penalty
+
+
+def load(
+    *,
+    gguf_path: str,
+    adapter: str,
+    rank: int,
+    targets: tuple[str, ...],
+    seed: int,
+    rollout_dtype: str,
+    update_dtype: str,
+) -> Policy:
+    """Read base and adapter. `gguf_path` "": the embedded model; `adapter`: "shipped", a folder, or "" for a new one.
+
+    RunError, with the cure, where a file is missing or does not fit.
+    """
+    with _files("config.policy"):
+        config, params = gguf.load(_path(gguf_path), jnp.dtype(update_dtype))
+        return Policy(
+            config=config,
+            params=params,
+            rollout_params=jax.tree.map(lambda x: x.astype(rollout_dtype), params),
+            tokenizer=tokenizer.load(_path(gguf_path)),
+            adapter=_adapter(adapter, config, rank, targets, seed),
+        )
+
+
+def load_tokenizer(gguf_path: str) -> Tokenizer:
+    """The tokenizer alone, which needs none of the weights. RunError as `load`."""
+    with _files("config.policy.gguf"):
+        return tokenizer.load(_path(gguf_path))
+
+
+def _adapter(source: str, config: DecoderConfig, rank: int, targets: tuple[str, ...], seed: int) -> Adapter:
+    if source == SHIPPED:
+        return shipped.load(config)
+    if source:
+        return lora.load(source, config)
+    return lora.init(jax.random.key(seed), config, rank, targets)
+
+
+def _path(gguf_path: str) -> Path | None:
+    return Path(gguf_path) if gguf_path else None
+
+
+@contextlib.contextmanager
+def _files(key: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, ValueError) as error:
+        raise RunError(f"{key}: {error}") from error

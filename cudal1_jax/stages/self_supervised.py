@@ -1,0 +1,115 @@
+"""Stage 2, one round of self-supervised learning: sample, judge, keep what is right, learn from it. Speed is ignored.
+
+prompt -> rollout -> evaluate -> record -> success -> update -> checkpoint -> metrics
+
+The reward is 1 for a right program and 0 for any other. With `learn.method = "reinforce"` the policy is updated after
+each iteration by REINFORCE without a baseline, so only successes have a gradient; with "rejection" the policy that the
+stage began with writes everything first, and then learns from the distinct successes.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ml_collections import ConfigDict
+
+from cudal1_jax.contrastive import exemplars
+from cudal1_jax.contrastive.records import SEED_STEP, Prompt, Sample
+from cudal1_jax.contrastive.reward import success
+from cudal1_jax.contrastive.store import Store
+from cudal1_jax.learn.checkpoint import Checkpointer
+from cudal1_jax.policy import lora
+from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.report.metrics import MetricsLog
+from cudal1_jax.report.run_directory import RunDirectory
+from cudal1_jax.report.summary import Summary
+from cudal1_jax.stages import judging, reporting, sampling, setup, workload
+from cudal1_jax.stages.budget import Budget, Stopwatch
+from cudal1_jax.stages.judging import Bench, Pool
+from cudal1_jax.stages.policy import BASE_MODEL, Policy
+from cudal1_jax.stages.setup import RollOut
+from evaluator.records import Verdict
+
+REJECTION_SHARE = 0.5  # of the wall-clock budget, for sampling before anything is learnt
+
+
+def run(
+    config: ConfigDict,
+    directory: RunDirectory,
+    *,
+    pool: Pool,
+    load_policy: Callable[[ConfigDict], Policy],
+    now: Callable[[], float],
+    started_s: float,
+) -> Summary:
+    """Begin the round of `config` in `directory`, or go on with it, and write adapter and summary.
+
+    Arguments and errors as in `contrastive.run`.
+    """
+    with Store(directory.store) as store, Checkpointer(directory.checkpoints) as checkpoints:
+        bench = setup.bench(config, store, pool)
+        judging.record_seeds(bench, workload.seeds(list(bench.tasks), setup.kernels()))
+        seed_jobs = judging.submit(bench, SEED_STEP)
+        policy = load_policy(config)
+        learn, state = setup.reinforce(config, policy)
+        first, state = checkpoints.restore_or(state)
+        roll_out = setup.roll_out(config, policy)
+        judging.collect(bench, seed_jobs, "seeds")
+        startup_s = now() - started_s
+        last = config.iterations
+        if config.learn.method == "rejection":
+            budget = Budget(now, started_s, config.stop_after_s * REJECTION_SHARE, config.reserve_s)
+            last = _sample_all(config, bench, policy, roll_out, budget)
+        budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
+        with MetricsLog(directory.metrics, store.metrics(first)) as log:
+            for step in range(first, last):
+                if not budget.allows_another():
+                    break
+                watch = Stopwatch(now)
+                prompts, samples, verdicts = _sampled(config, bench, policy, roll_out, state.trainable, step)
+                watch.lap("sample_and_judge")
+                kept = keep(config.learn.method, verdicts)
+                state, learnt = learn(state, prompts, samples, kept)
+                watch.lap("update")
+                row = reporting.metrics(step, prompts, samples, verdicts, kept) | learnt | watch.laps()
+                store.record_metrics(step, row)
+                checkpoints.save(step + 1, state)
+                log.append(row)
+                budget.spent(watch.total_s)
+        lora.save(directory.adapter, state.trainable, BASE_MODEL)
+        return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)
+
+
+def keep(method: str, verdicts: Sequence[Verdict]) -> list[float]:
+    """The weight of each sample's log-probability: 1 for a success (a distinct one with rejection), else 0."""
+    seen: set[str] = set()
+    weights = []
+    for verdict in verdicts:
+        repeated = method == "rejection" and verdict.program_sha256 in seen
+        weights.append(0.0 if repeated else success(verdict))
+        seen.add(verdict.program_sha256)
+    return weights
+
+
+def _sample_all(config: ConfigDict, bench: Bench, policy: Policy, roll_out: RollOut, budget: Budget) -> int:
+    """Let the policy that the stage began with write everything; the number of iterations there was time for."""
+    for step in range(config.iterations):
+        if not budget.allows_another():
+            return step
+        watch = Stopwatch(budget.now)
+        _sampled(config, bench, policy, roll_out, policy.adapter, step)
+        budget.spent(watch.total_s)
+    return config.iterations
+
+
+def _sampled(
+    config: ConfigDict, bench: Bench, policy: Policy, roll_out: RollOut, adapter: Adapter, step: int
+) -> tuple[list[Prompt], list[Sample], list[Verdict]]:
+    """An iteration's prompts, samples and verdicts; what is recorded already is not done again."""
+    if bench.store.rollout(step) is None:
+        tasks = sampling.tasks_of(step, sorted(bench.tasks), config.rollout.prompts, config.seed)
+        shown = sampling.choose_exemplars(bench, step, tasks, exemplars.none, 0)
+        prompts = sampling.write_prompts(bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens)
+        bench.store.record_rollout(step, prompts, roll_out(adapter, step, prompts))
+    prompts, samples = sampling.recorded(bench.store, step)
+    judging.collect(bench, judging.submit(bench, step), "judging")
+    judging.record_hacks(bench, step)
+    return prompts, samples, judging.verdicts(bench, step)

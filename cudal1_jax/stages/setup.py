@@ -1,0 +1,195 @@
+"""Builds the parts of a stage from its config: below `main.py`, only here do a config's names become functions."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+import optax
+from ml_collections import ConfigDict
+
+from cudal1_jax.contrastive import exemplars
+from cudal1_jax.contrastive.exemplars import Select
+from cudal1_jax.contrastive.records import Prompt, Sample
+from cudal1_jax.contrastive.store import Store
+from cudal1_jax.learn import losses, objectives, optimizer
+from cudal1_jax.learn.losses import KL, Aggregate
+from cudal1_jax.learn.step import TrainState
+from cudal1_jax.policy import lora
+from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.report import progress
+from cudal1_jax.report.run_directory import RunError
+from cudal1_jax.rollout import sampler
+from cudal1_jax.stages import learning, policy, sampling, workload
+from cudal1_jax.stages.judging import Bench, Pool
+from cudal1_jax.stages.learning import Learn
+from cudal1_jax.stages.policy import Policy
+from evaluator.judge import baseline
+from evaluator.records import Limits
+
+RollOut = Callable[[Adapter, int, Sequence[Prompt]], list[Sample]]
+"""(adapter, iteration, prompts) -> the samples of all prompts, in prompt order"""
+
+
+def kernels() -> Path:
+    """The folder of verified programs. RunError where this installation has none."""
+    folder = baseline.kernels_folder()
+    if folder is None:
+        raise RunError("no plain programs to measure against: install from a full checkout, which has kernels/")
+    return folder
+
+
+def judge_options(config: ConfigDict) -> dict:
+    """Arguments of `evaluator.judge.ladder.Judge`, as each worker of a pool takes them."""
+    return {
+        "device": config.device,
+        "mode": config.judge.mode,
+        "seed": config.seed,
+        "limits": Limits(**config.judge.limits),
+    }
+
+
+def bench(config: ConfigDict, store: Store, pool: Pool) -> Bench:
+    """Where the programs of a run are judged, with the run's tasks. RunError: a task that does not exist."""
+    names = [name.strip() for name in config.tasks.split(",") if name.strip()]
+    if names:
+        tasks = workload.named_tasks(names, kernels())
+    else:
+        encode = policy.load_tokenizer(config.policy.gguf).encode
+        tasks = workload.short_tasks(
+            config.task_level, config.task_plain_tokens, kernels(), lambda text: len(encode(text))
+        )
+    return Bench(store=store, pool=pool, tasks=tasks, device=config.device, size=config.size, seed=config.seed)
+
+
+def select(config: ConfigDict) -> Select:
+    """The exemplar policy of a config."""
+    return exemplars.build(
+        config.exemplars.policy,
+        bucket_width=config.exemplars.bucket_width,
+        temperature=config.exemplars.temperature,
+        islands=config.exemplars.islands,
+    )
+
+
+def load_policy(config: ConfigDict) -> Policy:
+    """The policy of a config. RunError: a file that is missing or does not fit."""
+    return policy.load(
+        gguf_path=config.policy.gguf,
+        adapter=config.policy.adapter,
+        rank=config.policy.rank,
+        targets=tuple(config.policy.targets),
+        seed=config.seed,
+        rollout_dtype=config.policy.rollout_dtype,
+        update_dtype=config.policy.update_dtype,
+    )
+
+
+def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
+    """Sampling from base and adapter, merged first; random keys by (seed, iteration). RunError: impossible options."""
+    try:
+        options = sampler.SamplingOptions(
+            temperature=config.rollout.temperature,
+            top_k=config.rollout.top_k or None,
+            top_p=config.rollout.top_p,
+            min_p=config.rollout.min_p,
+            max_new_tokens=config.rollout.completion_tokens,
+            stop_ids=loaded.tokenizer.stop_ids,
+        )
+    except ValueError as error:
+        raise RunError(f"config.rollout: {error}") from error
+    group = config.rollout.group
+    merge = jax.jit(lora.merge)
+
+    def sample(adapter: Adapter, step: int, prompts: Sequence[Prompt]) -> list[Sample]:
+        params = merge(loaded.rollout_params, adapter)
+        key = jax.random.fold_in(jax.random.key(config.seed), step)
+        rows = len(prompts) * group
+        with progress.bar("sampling", options.max_new_tokens * rows, "token") as bar:
+            return sampling.roll_out(
+                prompts,
+                loaded.tokenizer,
+                lambda ids: sampler.sample(
+                    loaded.config,
+                    params,
+                    ids,
+                    group,
+                    key,
+                    options,
+                    progress=lambda at: bar.update(at.step * rows - bar.n),
+                ),
+            )
+
+    return sample
+
+
+def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
+    """GRPO with a KL penalty to the policy that the stage began with; without `learn.train` nothing changes."""
+    if not config.learn.train:
+        return learning.keep, learning.frozen_state(loaded)
+    objective = objectives.grpo(
+        loaded.config,
+        clip_low=config.learn.clip_low,
+        clip_high=config.learn.clip_high,
+        kl=_kl(config.learn.kl),
+        kl_weight=config.learn.kl_weight,
+        aggregate=_aggregate(config.learn.aggregate, config.rollout.completion_tokens),
+        temperature=config.rollout.temperature,
+        on_policy=True,  # one update per rollout
+        importance_cap=config.learn.importance_cap,
+        remat=config.learn.remat,
+    )
+    return learning.build(
+        loaded,
+        objective,
+        optimizer_of(config),
+        reference=objectives.make_scorer(loaded.config, temperature=config.rollout.temperature),
+        micro_batches=config.learn.micro_batches,
+        prompt_bucket=config.learn.prompt_bucket,
+        completion_bucket=config.learn.completion_bucket,
+    )
+
+
+def reinforce(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
+    """REINFORCE on rewards as they are."""
+    objective = objectives.reinforce(
+        loaded.config,
+        aggregate=_aggregate(config.learn.aggregate, config.rollout.completion_tokens),
+        temperature=config.rollout.temperature,
+        remat=config.learn.remat,
+    )
+    return learning.build(
+        loaded,
+        objective,
+        optimizer_of(config),
+        reference=None,
+        micro_batches=config.learn.micro_batches,
+        prompt_bucket=config.learn.prompt_bucket,
+        completion_bucket=config.learn.completion_bucket,
+    )
+
+
+def optimizer_of(config: ConfigDict) -> optax.GradientTransformation:
+    """AdamW as a config asks for it."""
+    return optimizer.build(
+        config.learn.learning_rate, clip_norm=config.learn.clip_norm, weight_decay=config.learn.weight_decay
+    )
+
+
+def _kl(name: str) -> KL:
+    if name == "k1":
+        return losses.kl_k1
+    if name == "k2":
+        return losses.kl_k2
+    if name == "k3":
+        return losses.kl_k3
+    raise RunError(f"config.learn.kl: there is no estimator {name!r}; choose k1, k2 or k3")
+
+
+def _aggregate(name: str, tokens: int) -> Aggregate:
+    if name == "token":
+        return losses.token_mean
+    if name == "sequence":
+        return losses.sequence_mean
+    if name == "constant":
+        return losses.constant_length_mean(tokens)
+    raise RunError(f"config.learn.aggregate: there is no {name!r}; choose token, sequence or constant")

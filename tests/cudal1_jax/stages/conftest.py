@@ -1,0 +1,55 @@
+"""The toy stage for tests, with its update compiled once a session."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _load(name):
+    specification = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+toy_module = _load("toy")
+
+
+@pytest.fixture(scope="session")
+def toy():
+    """The module `toy.py`; its stages compile their update once and sample with the same compiled program."""
+    return toy_module
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compile_once():
+    """Updates of equal configs share one compiled function; states are begun anew."""
+    from cudal1_jax.stages import setup
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("grpo", "reinforce"):
+            patch.setattr(setup, name, _remembering(getattr(setup, name)))
+        yield
+
+
+_compiled = {}
+
+
+def _remembering(build):
+    def remembered(config, policy):
+        key = (build.__name__, config.learn.to_json())
+        if key not in _compiled:
+            _compiled[key] = build(config, policy)[0]
+        return _compiled[key], _begin(config, policy)
+
+    def _begin(config, policy):
+        from cudal1_jax.learn import step
+        from cudal1_jax.stages import setup
+
+        return step.init(policy.adapter, setup.optimizer_of(config))
+
+    remembered.__name__ = build.__name__
+    return remembered

@@ -201,7 +201,7 @@ def _draw(logits: jax.Array, uniform: jax.Array, options: SamplingOptions) -> tu
 
 def truncate(logits: jax.Array, options: SamplingOptions) -> jax.Array:
     """Logits [B, V] of the distribution that is drawn from; the very same array where no rule is on."""
-    allowed = truncation.scale(logits, options.temperature)
+    allowed = logits if options.temperature == 1 else logits / options.temperature
     if options.top_k is not None:
         allowed = truncation.top_k(allowed, options.top_k)
     if options.top_p < 1:

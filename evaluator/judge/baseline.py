@@ -2,10 +2,10 @@
 
 import collections
 import functools
-import importlib.resources
 from collections.abc import Callable
 from pathlib import Path
 
+import evaluator
 from evaluator.devices import cpu
 from evaluator.program.identity import sha256
 from evaluator.records import Limits
@@ -16,11 +16,13 @@ PLAIN = "plain.py"
 
 @functools.cache
 def kernels_folder() -> Path | None:
-    """Folder of the verified programs: installed with the evaluator, or beside it in a checkout, or None."""
-    package = Path(str(importlib.resources.files("evaluator")))
-    for folder in (package / "kernels", package.parent / "kernels"):
-        if any(folder.glob(f"*/{PLAIN}")):
-            return folder
+    """Folder of the verified programs: of the checkout, or as installed with the evaluator; None without either."""
+    source = Path(evaluator.__file__).parent
+    # A checkout comes first: what an editable install has copied may be older than what is being edited.
+    beside = [source.parent] if (source.parent / "pyproject.toml").is_file() else []
+    for base in (*beside, *map(Path, evaluator.__path__)):
+        if any((base / "kernels").glob(f"*/{PLAIN}")):
+            return base / "kernels"
     return None
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evaluator import _core
-from evaluator.records import EVALUATOR_VERSION, Interval, Verdict
+from evaluator.devices import installed
+from evaluator.records import EVALUATOR_VERSION, Interval, ProgramFault, Verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +75,10 @@ def _compiler() -> Finding:
 
 
 def _runner() -> Finding:
-    # An editable install keeps what was built in site-packages and the sources in the checkout.
-    for folder in (Path(_core.__file__).parent / "devices", Path(__file__).parent.parent / "devices"):
-        if (folder / "emulator-runner").is_file():
-            return Finding("emulator", str(folder / "emulator-runner"))
-    return Finding("emulator", "emulator-runner is not installed", "build the package again: pip install --editable .")
+    try:
+        return Finding("emulator", str(installed.path("emulator-runner")))
+    except ProgramFault as error:
+        return Finding("emulator", str(error), "build the package again: pip install --editable .")
 
 
 def _landlock() -> Finding:

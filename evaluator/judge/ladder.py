@@ -1,4 +1,4 @@
-"""The judge: one ladder of rungs for every use, as `docs/protocol.md` tells it."""
+"""The judge: one ladder of rungs for every use, as `docs/judging.md` tells it."""
 
 import logging
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from evaluator.judge.knock_out import idle_launches, own_kernel_share
 from evaluator.judge.memory_safety import PASSES, guarded_run, replay_on_new_contents
 from evaluator.judge.modes import EFFORTS
 from evaluator.judge.oracle import Expected, Oracle
-from evaluator.judge.recheck import check_reproduced, check_timed_outputs, stands_out
+from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
 from evaluator.judge.seeds import derive
 from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs
 from evaluator.program.extract import extract
@@ -152,7 +152,8 @@ class Judge:
         with found.rung(Rung.TIMING):
             session.run(list(first.inputs), order="forward", seed=0, guard="right")
             if plain is None:
-                found.times["program"] = time_alone(self._clocked(session, sha), self._schedule)
+                with computing():
+                    found.times["program"] = time_alone(self._clocked(session, sha), self._schedule)
             else:
                 pairs = self._pairs(session, sha, plain, job, first, derive(seed, sha, "order"))
                 found.times.update(program=pairs.program, plain=pairs.reference)
@@ -186,7 +187,13 @@ class Judge:
             self._baselines.drop(plain, job.task, job.size)
             message = f"the plain program of task {job.task.id} does not run: {error.fault.outcome}: {error}"
             raise RuntimeError(message) from error
-        return time_pairs(self._clocked(reference, sha256(plain)), self._clocked(session, sha), self._schedule, seed)
+        try:
+            with computing():
+                clocked = self._clocked(reference, sha256(plain)), self._clocked(session, sha)
+                return time_pairs(*clocked, self._schedule, seed)
+        except ProgramFault:
+            self._baselines.drop(plain, job.task, job.size)  # a fault ends the session it came from: which is not told
+            raise
 
     def _prepare(self, text: str, task: Task, size: str) -> cpu.CompiledPlan:
         """Screen, trace and compile, for the baseline."""

@@ -3,15 +3,14 @@
 import collections
 import dataclasses
 import functools
-import multiprocessing
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
 
 import numpy as np
 
 from evaluator import _core
 from evaluator.judge import oracle_child
 from evaluator.judge.cases import inputs_for
+from evaluator.judge.child import Child
 from evaluator.tasks.task import Task
 
 OutputSpec = tuple[tuple[int, ...], str]  # shape, dtype
@@ -58,8 +57,7 @@ class Oracle:
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
         self._cached_bytes = 0
         self._outputs: dict[tuple[str, str, str], tuple[OutputSpec, ...]] = {}
-        self._child: multiprocessing.process.BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._child: Child | None = None
 
     def __enter__(self) -> "Oracle":
         return self
@@ -69,23 +67,15 @@ class Oracle:
 
     def start(self) -> None:
         """Starts the child now, so that its imports overlap with other work. Returns at once."""
-        if self._child is not None and self._child.is_alive():
-            return
-        self.close()
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._child = context.Process(target=oracle_child.main, args=(theirs,), daemon=True, name="oracle")
-        self._child.start()
-        theirs.close()
+        if self._child is None or not self._child.alive:
+            self.close()
+            self._child = Child(oracle_child.main)
 
     def close(self) -> None:
         """Ends the child. The cache stays, and the next question starts another."""
-        if self._pipe is not None:
-            self._pipe.close()
         if self._child is not None:
-            self._child.kill()
-            self._child.join()
-        self._pipe = self._child = None
+            self._child.end()
+            self._child = None
 
     def outputs(self, task: Task, size: str) -> tuple[OutputSpec, ...]:
         """Shape and dtype of each output of a task at a size."""
@@ -125,14 +115,15 @@ class Oracle:
         """One exchange with the child; a child that is lost is replaced once and asked again."""
         for attempt in (1, 2):
             self.start()
-            assert self._pipe is not None
+            assert self._child is not None
+            pipe = self._child.pipe
             try:
-                self._pipe.send((question, task, size, payload))
-                if not self._pipe.poll(self._deadline_s):
+                pipe.send((question, task, size, payload))
+                if not pipe.poll(self._deadline_s):
                     raise OracleError(
                         f"the reference of task {task.id} took longer than {self._deadline_s:.0f} s at size {size}"
                     )
-                good, value = self._pipe.recv()
+                good, value = pipe.recv()
                 break
             except (EOFError, OSError) as error:
                 self.close()

@@ -6,15 +6,13 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from evaluator.judge.lifetime import die_with_parent
 from evaluator.tasks.task import Task
 
 FLOAT32_INTEGERS = 2.0**24  # every integer up to here is a float32, so sums below it are exact in any order
 
 
 def main(pipe: Connection) -> None:
-    """Answers (question, task, size, payload) with (True, value) or (False, message)."""
-    die_with_parent()
+    """Answers (question, task, size, payload) with (True, value) or (False, message), until EOFError."""
     os.environ["JAX_PLATFORMS"] = "cpu"  # the device is the judge's; a GPU's memory is not for the oracle
     os.environ.pop("XLA_FLAGS", None)  # simulated devices of a test run would only cost start-up here
     import jax
@@ -22,10 +20,7 @@ def main(pipe: Connection) -> None:
     jax.config.update("jax_enable_x64", True)
     evaluator = Evaluator()
     while True:
-        try:
-            question, task, size, payload = pipe.recv()
-        except (EOFError, OSError):
-            return
+        question, task, size, payload = pipe.recv()
         try:
             answer = (
                 evaluator.outputs(task, size) if question == "outputs" else evaluator.evaluate(task, size, *payload)

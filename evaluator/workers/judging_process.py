@@ -5,16 +5,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from evaluator.judge.ladder import Judge
-from evaluator.judge.lifetime import die_with_parent
 
 
-def main(pipe: Connection, judge_options: Mapping[str, Any]) -> None:
-    """Receives a `Job`, sends its `Verdict`, again and again."""
-    die_with_parent()
+def main(pipe: Connection) -> None:
+    """Receives the options of its `Judge`, then a `Job`, sends its `Verdict`, again and again, until EOFError."""
+    judge_options: Mapping[str, Any] = pipe.recv()
     with Judge(**judge_options) as judge:
         while True:
-            try:
-                job = pipe.recv()
-            except (EOFError, OSError):
-                return
-            pipe.send(judge.judge(job))
+            pipe.send(judge.judge(pipe.recv()))

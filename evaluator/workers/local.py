@@ -1,14 +1,13 @@
 """A pool of judging processes on this machine. A program may take its worker down, never a result."""
 
-import atexit
 import collections
 import dataclasses
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
 from typing import Any
 
+from evaluator.judge.child import Child
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.program.identity import sha256
@@ -28,14 +27,13 @@ class _Ticket:
 
 @dataclasses.dataclass
 class _Worker:
-    process: multiprocessing.process.BaseProcess
-    pipe: connection.Connection
+    child: Child
     ticket: _Ticket | None = None
     deadline_s: float = 0.0  # on the monotonic clock
 
 
 class LocalPool:
-    """`workers` spawned processes, each with a judge of its own made from `judge_options` (arguments of `Judge`).
+    """`workers` processes, each with a judge of its own made from `judge_options` (arguments of `Judge`).
 
     Jobs wait here and go to whichever worker is free. A worker that dies, or holds a job for longer than `deadline_s`,
     is replaced and its job judged again; after the second loss the verdict is `evaluator_error`. Start it from a thread
@@ -47,21 +45,17 @@ class LocalPool:
         workers: int,
         judge_options: Mapping[str, Any] | None = None,
         deadline_s: float = 300.0,
-        process_main: Callable[[connection.Connection, Mapping[str, Any]], None] = judging_process.main,
+        process_main: Callable[[connection.Connection], None] = judging_process.main,
     ):
         if workers < 1:
             raise ValueError(f"seen {workers} workers, expected at least 1")
         self._options = dict(judge_options or {})
         self._deadline_s = deadline_s
-        # Spawned, never forked: the parent may hold JAX, whose threads do not survive a fork.
-        self._context = multiprocessing.get_context("spawn")
         self._waiting: collections.deque[_Ticket] = collections.deque()
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
         self._size = workers
         self._process_main = process_main
         self._workers: list[_Worker] = []
-        # Registered after multiprocessing's own exit handler, so it runs before that one waits for workers.
-        atexit.register(self.close)
         self._hire()
 
     def __enter__(self) -> "LocalPool":
@@ -93,7 +87,6 @@ class LocalPool:
 
     def close(self) -> None:
         """Ends the workers; what they held is dropped."""
-        atexit.unregister(self.close)
         for worker in self._workers:
             _end(worker)
         self._workers.clear()
@@ -102,13 +95,9 @@ class LocalPool:
 
     def _hire(self) -> None:
         while len(self._workers) < self._size:
-            ours, theirs = self._context.Pipe()
-            arguments = (theirs, self._options)
-            # Not daemonic: a worker has children of its own (oracle, tracer, compiler, runner).
-            process = self._context.Process(target=self._process_main, args=arguments, name="judge", daemon=False)
-            process.start()
-            theirs.close()
-            self._workers.append(_Worker(process=process, pipe=ours))
+            child = Child(self._process_main)
+            child.pipe.send(self._options)
+            self._workers.append(_Worker(child))
 
     def _assign(self) -> None:
         for worker in list(self._workers):
@@ -117,7 +106,7 @@ class LocalPool:
             if worker.ticket is None:
                 worker.ticket, worker.deadline_s = self._waiting.popleft(), time.monotonic() + self._deadline_s
                 try:
-                    worker.pipe.send(worker.ticket.job)
+                    worker.child.pipe.send(worker.ticket.job)
                 except OSError:
                     self._lose(worker, "the judging process ended before it could take the job")
 
@@ -125,11 +114,11 @@ class LocalPool:
         """Waits for one event: a verdict, a death or a deadline."""
         busy = [worker for worker in self._workers if worker.ticket is not None]
         until_s = min((worker.deadline_s for worker in busy), default=time.monotonic())
-        ready = connection.wait([worker.pipe for worker in busy], timeout=max(0.0, until_s - time.monotonic()))
+        ready = connection.wait([worker.child.pipe for worker in busy], timeout=max(0.0, until_s - time.monotonic()))
         for worker in busy:
-            if worker.pipe in ready:
+            if worker.child.pipe in ready:
                 try:
-                    verdict = worker.pipe.recv()
+                    verdict = worker.child.pipe.recv()
                 except (EOFError, OSError):
                     self._lose(worker, "the judging process died")
                 else:
@@ -167,13 +156,6 @@ class LocalPool:
         return found.verdict(Fault(Outcome.EVALUATOR_ERROR, Rung.EXTRACT, message))
 
 
-def _end(worker: _Worker) -> int | None:
-    """Ends a worker and what it started; gives its exit code."""
-    worker.pipe.close()  # an idle worker leaves by itself, its children first
-    worker.process.join(timeout=0.2 if worker.ticket is None else 0.0)
-    if worker.process.is_alive():
-        worker.process.kill()
-        worker.process.join()
-    code = worker.process.exitcode
-    worker.process.close()
-    return code
+def _end(worker: _Worker) -> int:
+    """Ends a worker, whose children end with it, and gives its exit code. An idle one leaves by itself."""
+    return worker.child.end(patience_s=1.0 if worker.ticket is None else 0.0)

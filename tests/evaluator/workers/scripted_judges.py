@@ -9,13 +9,11 @@ from evaluator.judge.findings import Findings
 from evaluator.records import Mode
 
 
-def obedient(pipe, options):
+def obedient(pipe):
     """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late. else: ok."""
+    pipe.recv()  # the options of a judge
     while True:
-        try:
-            job = pipe.recv()
-        except EOFError:
-            return
+        job = pipe.recv()
         verb, _, rest = job.text.partition(" ")
         if verb == "die" or (verb == "once" and not Path(rest).exists()):
             if rest:

@@ -1,6 +1,7 @@
 """The pool: order of completion, lost workers, deadlines. What workers run is scripted."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -20,7 +21,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def pool_of(monkeypatch):
-    monkeypatch.syspath_prepend(str(HERE))  # spawned processes inherit the path and import the script from there
+    monkeypatch.syspath_prepend(str(HERE))  # workers get this path and import the script from there
     import scripted_judges
 
     pools = []
@@ -96,8 +97,8 @@ def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
 
 def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of):
     pool = pool_of(1)
-    pool._workers[0].process.kill()
-    pool._workers[0].process.join()
+    os.kill(pool._workers[0].child.pid, signal.SIGKILL)
+    pool._workers[0].child._process.wait()
     pool.submit(job("later"))
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
 
@@ -126,7 +127,7 @@ def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path):
 
         if __name__ == "__main__":
             pool = LocalPool(1, process_main=scripted_judges.obedient)
-            print(pool._workers[0].process.pid)
+            print(pool._workers[0].child.pid)
         """)
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)

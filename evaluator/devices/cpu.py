@@ -8,7 +8,7 @@
 A time on it says nothing about a GPU; it compares programs with each other on this machine.
 """
 
-from evaluator.devices import layout, signature, tape
+from evaluator.devices import signature, tape
 from evaluator.devices.compilation import compile_modules
 from evaluator.devices.session import CompiledPlan, RunReport, Session
 from evaluator.program.launch_limits import MAX_SHARED_BYTES

@@ -1,4 +1,4 @@
-"""What a compiled object holds, read from its ELF file without loading it: constants, thread-local size, initialisers."""
+"""What a compiled object holds, read from its ELF file without loading it: constants, sizes, initialisers."""
 
 import dataclasses
 import struct

@@ -94,8 +94,22 @@ def unpack(data: bytes) -> Report | None:
         return None
     if fields[0] != MAGIC:
         return None
-    text = fields[20].split(b"\0")[0].decode("ascii", "replace")
-    return Report(kind, fields[2], fields[3:6], fields[6:9], *fields[9:13], fields[13:16], *fields[16:20], text)
+    return Report(
+        kind=kind,
+        step=fields[2],
+        block=fields[3:6],
+        thread=fields[6:9],
+        line=fields[9],
+        other_line=fields[10],
+        buffer=fields[11],
+        offset=fields[12],
+        counts=fields[13:16],
+        address=fields[16],
+        instruction=fields[17],
+        is_write=fields[18],
+        flags=fields[19],
+        text=fields[20].split(b"\0")[0].decode("ascii", "replace"),
+    )
 
 
 def fault(report: Report, plan: Plan, object_path: pathlib.Path, rung: Rung) -> ProgramFault:
@@ -184,8 +198,8 @@ def _sentence(report: Report, plan: Plan) -> str:
             return report.text or "out of memory"
         case Kind.BARRIER_AFTER_EXIT:
             return (
-                f"barrier in divergent code: {first} threads wait at __syncthreads of line {report.line}, {third} ended "
-                "without meeting it"
+                f"barrier in divergent code: {first} threads wait at __syncthreads of line {report.line}, "
+                f"{third} ended without meeting it"
             )
         case Kind.BARRIER_SITES:
             return (

@@ -19,15 +19,21 @@ _UNSUPPORTED_HEADERS = re.compile(
     r"(cub|thrust|cute|cutlass|cuda|nv|nvshmem)/|cu(rand|blas|fft|sparse|dnn)|cuda_fp[864]"
 )
 _SHIM_HEADERS = frozenset(
-    """cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
-    cooperative_groups/memcpy_async.h cuda_pipeline.h math_constants.h cuda.h cuda_runtime.h cuda_runtime_api.h
-    device_launch_parameters.h vector_types.h vector_functions.h math_functions.h device_functions.h
-    sm_20_intrinsics.h""".split()
+    {
+        *("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h"),
+        *("cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "math_constants.h"),
+        *("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "vector_types.h"),
+        *("vector_functions.h", "math_functions.h", "device_functions.h", "sm_20_intrinsics.h"),
+    }
 )
 _STANDARD_HEADERS = frozenset(
-    """algorithm array assert.h bit cassert cctype cfloat cinttypes climits cmath complex cstddef cstdint cstdio cstdlib
-    cstring ctime float.h functional initializer_list inttypes.h iterator limits limits.h math.h new numeric stdbool.h
-    stddef.h stdint.h stdio.h stdlib.h string.h time.h tuple type_traits utility""".split()
+    {
+        *("algorithm", "array", "bit", "cassert", "cctype", "cfloat", "cinttypes", "climits", "cmath", "complex"),
+        *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "functional", "initializer_list"),
+        *("iterator", "limits", "new", "numeric", "tuple", "type_traits", "utility"),
+        *("assert.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h"),
+        *("stdlib.h", "string.h", "time.h"),
+    }
 )
 
 _TOKEN = re.compile(
@@ -137,11 +143,12 @@ def _lower_dynamic_shared(code: str) -> list[tuple[int, int, str]]:
 
 
 def _lower_words(text: str, code: str) -> list[tuple[int, int, str]]:
-    edits = []
-    for match in re.finditer(r'\bextern\s*"[^"\n]*"(\s*)(\{?)', code):
-        if '"C"' in text[match.start() : match.end()]:
-            # Kernels get internal linkage, so that they are inlined into their loop over threads.
-            edits.append((match.start(), match.end(), 'extern "C++" {' if match[2] else match[1]))
+    # Kernels get internal linkage, so that they are inlined into their loop over threads.
+    edits = [
+        (m.start(), m.end(), 'extern "C++" {' if m[2] else m[1])
+        for m in re.finditer(r'\bextern\s*"[^"\n]*"(\s*)(\{?)', code)
+        if '"C"' in text[m.start() : m.end()]
+    ]
     edits += [(m.start(), m.end(), "EMULATOR_NOINLINE") for m in re.finditer(r"\b__noinline__\b", code)]
     edits += [(m.start(), m.end(), "__shared__") for m in re.finditer(r"\bstatic\s+__shared__\b", code)]
     # After `static thread_local` only the GNU spelling of an alignment is accepted.

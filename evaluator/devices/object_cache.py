@@ -1,4 +1,4 @@
-"""Compiled objects on disk, by key. An entry is whole or absent: written aside, then renamed; damaged ones are dropped."""
+"""Compiled objects on disk, by key. Entries are written aside, then renamed; a damaged one is dropped."""
 
 import contextlib
 import hashlib
@@ -8,7 +8,7 @@ import tempfile
 
 
 def folder() -> pathlib.Path:
-    """The cache's folder, made if need be: $XDG_CACHE_HOME or ~/.cache; a temporary one where neither can be written."""
+    """The cache's folder under $XDG_CACHE_HOME or ~/.cache, made if need be; a temporary one where it cannot be."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = pathlib.Path(base) / "cudal1-jax" / "emulator"
     try:

@@ -15,7 +15,10 @@ _POINTER, _SIGNED, _UNSIGNED, _FLOATING, _HALF, _BFLOAT16, _BOOL, _OTHER = range
 _DTYPES = {
     **{(_SIGNED, bytes_): f"int{8 * bytes_}" for bytes_ in (1, 2, 4, 8)},
     **{(_UNSIGNED, bytes_): f"uint{8 * bytes_}" for bytes_ in (1, 2, 4, 8)},
-    **{(_FLOATING, 4): "float32", (_FLOATING, 8): "float64", (_HALF, 2): "float16", (_BFLOAT16, 2): "bfloat16"},
+    (_FLOATING, 4): "float32",
+    (_FLOATING, 8): "float64",
+    (_HALF, 2): "float16",
+    (_BFLOAT16, 2): "bfloat16",
     (_BOOL, 1): "bool",
 }
 _C_NAMES = {"int32": "int", "uint32": "unsigned int", "int64": "long long", "float32": "float", "float64": "double"}

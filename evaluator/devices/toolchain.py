@@ -159,7 +159,7 @@ def shim_arguments(toolchain: Toolchain, folder: pathlib.Path) -> list[str]:
 
 
 def line_table(toolchain: Toolchain, object_path: pathlib.Path, address: int) -> str:
-    """Output of addr2line for one address of an object, inlined calls innermost first; "" where that tool is missing."""
+    """What addr2line says of an address in an object, inlined calls innermost first; "" where there is no such tool."""
     tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if tool is None:
         return ""

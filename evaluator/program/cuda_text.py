@@ -124,10 +124,10 @@ def _extern_c_blocks(body: Sequence[Token]) -> list[bool]:
     return inside
 
 
-def matching(body: Sequence[Token], opening: int) -> int:
-    """Index of the bracket that closes the one at `opening`; where none does near, the last index looked at."""
+def matching(body: Sequence[Token], opening: int, limit: int = MAX_LIST_TOKENS) -> int:
+    """Index of the bracket that closes the one at `opening`; where none does within `limit`, the last looked at."""
     depth = 0
-    end = min(len(body), opening + MAX_LIST_TOKENS)
+    end = min(len(body), opening + limit)
     for i in range(opening, end):
         if body[i].text in _OPEN:
             depth += 1

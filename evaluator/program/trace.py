@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from evaluator.program import compile_options, cuda_screen
+from evaluator.program import compile_options, cuda_screen, host_functions
 from evaluator.program.plan import Plan
 from evaluator.program.plan_reader import from_record, load_hostile
 from evaluator.program.tracer_process import TracerProcess
@@ -56,10 +56,12 @@ class Tracer:
 
         `arrays` are the arguments of `forward` in order. A task may give its parameters apart: more than 12 of them
         arrive as one dict by their original names. `outputs` are the shapes and dtypes that forward must return.
-        Raises ProgramFault (trace_error, refused, wrong_shape, launch_error, out_of_memory, timeout), and RuntimeError
-        where the sandbox itself cannot start.
+        Raises ProgramFault (trace_error, refused, wrong_shape, launch_error, compile_error, out_of_memory, timeout),
+        and RuntimeError where the sandbox itself cannot start.
         """
-        child, self._spare = self._spare or self._start(), None
+        child, self._spare = self._spare, None
+        if child is None or not child.alive():
+            child = self._start()
         with child:
             reply = child.ask(_request(text, arrays, parameters, self._limits), self._limits.trace_s)
         if self._keep_spare:
@@ -139,6 +141,7 @@ def _check_sources(plan: Plan, c_names: list[list[str]], text: str) -> None:
     for module, names in zip(plan.modules, c_names, strict=True):
         cuda_screen.check(module.source, program=text)
         compile_options.check(module.options, program=text)
+        host_functions.check(module.source, module.options, program=text)
         cuda_screen.check_c_names(module.source, names, program=text)
 
 

@@ -40,6 +40,10 @@ class TracerProcess:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def alive(self) -> bool:
+        """Whether the child still waits; one that died while idle must not be blamed on a program."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """Ends the child and waits for it."""
         self._process.kill()

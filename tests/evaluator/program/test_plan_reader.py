@@ -205,7 +205,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(path=st.sampled_from(list(paths_of(record()))), value=JSON_VALUES)
 def test_any_value_anywhere_gives_a_valid_plan_or_a_value_error(path, value):
     fields = copy.deepcopy(record())
@@ -223,7 +223,7 @@ def test_any_value_anywhere_gives_a_valid_plan_or_a_value_error(path, value):
     assert from_json(plan.to_json(parsed)) == parsed or "nan" in plan.to_json(parsed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_any_text_gives_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):

@@ -248,13 +248,13 @@ def test_a_docstring_about_cuda_is_no_cuda():
     screen('"""Uses __global__ and #include <bits/stdc++.h> in words."""\n' + in_forward("return x"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_refused_or_passes(text):
     assert outcome(text) in (None, Outcome.REFUSED)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.integers(0, len(HONEST)), st.integers(0, 40), st.sampled_from(["__", "_", "*", "lambda:0", "\n", "(", "\\", "'"])
 )

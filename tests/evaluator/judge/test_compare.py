@@ -91,3 +91,36 @@ def test_half_bits_decode_as_numpy_does():
 def test_unreadable_outputs_are_refused(seen, message):
     with pytest.raises(ValueError, match=message):
         _core.compare(seen, np.zeros(3))
+
+
+@pytest.mark.parametrize("size", [511, 512, 513, 1024, 2000])
+@pytest.mark.parametrize("place", [0, 5, 510, -1])
+def test_blocks_of_ordinary_numbers_give_what_single_elements_do(size, place):
+    rng = np.random.default_rng(size)
+    exact = rng.standard_normal(size)
+    seen = exact.astype(np.float32)
+    seen[place] += np.float32(0.5)
+    found = _core.compare(seen, exact)
+    wide = seen.astype(np.float64)
+    scale = np.sqrt(np.mean(exact**2))
+    assert found.norm_error == pytest.approx(np.linalg.norm(wide - exact) / np.linalg.norm(exact))
+    assert found.element_error == pytest.approx(np.max(np.abs(wide - exact) / (np.abs(exact) + scale)))
+    assert found.worst_index == place % size
+    assert found.share_off == pytest.approx(np.mean(wide != exact))
+    cosine = np.dot(wide - exact, exact) / np.linalg.norm(wide - exact) / np.linalg.norm(exact)
+    assert found.alignment == pytest.approx(cosine, abs=1e-9)
+
+
+@pytest.mark.parametrize("place", [0, 511, 512, 1500, 1999])
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_one_bad_element_among_many_is_found_where_it_is(place, value):
+    exact = np.linspace(1, 2, 2000)
+    seen = exact.astype(np.float32)
+    seen[place] = value
+    found = _core.compare(seen, exact)
+    assert (found.mismatched, found.worst_index, found.worst_expected) == (1, place, exact[place])
+
+
+def test_float64_outputs_of_any_magnitude_have_a_scale():
+    exact = np.array([1e300, -2e300])
+    assert _core.compare(exact, exact).scale == pytest.approx(np.sqrt(2.5) * 1e300)

@@ -59,10 +59,7 @@ class Tracer:
         Raises ProgramFault (trace_error, refused, wrong_shape, launch_error, compile_error, out_of_memory, timeout),
         and RuntimeError where the sandbox itself cannot start.
         """
-        child, self._spare = self._spare, None
-        if child is None or not child.alive():
-            child = self._start()
-        with child:
+        with self._take() as child:
             reply = child.ask(_request(text, arrays, parameters, self._limits), self._limits.trace_s)
         if self._keep_spare:
             self._spare = self._start()
@@ -72,6 +69,15 @@ class Tracer:
         _check_memory(plan, self._limits)
         _check_outputs(plan, outputs, text)
         return plan
+
+    def _take(self) -> TracerProcess:
+        """The waiting child, or a new one where it died meanwhile."""
+        child, self._spare = self._spare, None
+        if child is not None and child.alive():
+            return child
+        if child is not None:
+            child.close()
+        return self._start()
 
     def _start(self) -> TracerProcess:
         return TracerProcess(cpu_s=math.ceil(self._limits.trace_s) + 1, memory_bytes=MEMORY_BYTES)

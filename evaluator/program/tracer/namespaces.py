@@ -1,5 +1,6 @@
 """The names a program sees: `cp`, `math`, `lib` and a few builtins."""
 
+import builtins
 import math as python_math
 
 from evaluator.program.dtypes import FLOAT_DTYPES
@@ -122,5 +123,5 @@ def program_globals(recorder: Recorder) -> dict:
             raise refused(f"import of {name} is not in the surface")
         return modules[name]
 
-    real = __builtins__ if isinstance(__builtins__, dict) else vars(__builtins__)
-    return {"__builtins__": {"__import__": import_module, **{name: real[name] for name in BUILTINS}}}
+    functions = {name: getattr(builtins, name) for name in BUILTINS}
+    return {"__builtins__": {"__import__": import_module, **functions}}

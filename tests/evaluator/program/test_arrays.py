@@ -1,5 +1,8 @@
 """Symbolic arrays give the buffers, views and steps that CuPy's arrays would, or say why a plan cannot."""
 
+import math
+
+import numpy as np
 import pytest
 
 from evaluator.records import Outcome, Rung
@@ -63,6 +66,27 @@ def test_a_contiguous_view_shares_its_buffer(plan_of, expression, offset, shape)
     plan = plan_of(f"return {expression}", output=(shape, "float32"))
     assert plan["outputs"] == [view(0, offset, *shape)]
     assert len(plan["buffers"]) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("expression", "dtype", "shape", "fill"), CREATION.values(), ids=CREATION.keys())
+def test_creation_under_real_cupy(expression, dtype, shape, fill):
+    cp = pytest.importorskip("cupy")
+    result = eval(expression, {"cp": cp, "math": math, "a": cp.zeros((6, 4), cp.float32)})
+    assert (result.dtype.name, list(result.shape)) == (dtype, shape)
+    if fill is not None:
+        np.testing.assert_array_equal(cp.asnumpy(result), np.full(shape, float(fill), dtype))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("expression", "offset", "shape"), VIEWS.values(), ids=VIEWS.keys())
+def test_views_under_real_cupy(expression, offset, shape):
+    cp = pytest.importorskip("cupy")
+    a = cp.zeros((6, 4), cp.float32)
+    result = eval(expression, {"cp": cp, "a": a})
+    assert list(result.shape) == shape
+    assert result.flags.c_contiguous
+    assert result.data.ptr - a.data.ptr == 4 * offset
 
 
 NOT_VIEWS = {

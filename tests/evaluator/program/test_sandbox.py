@@ -237,6 +237,13 @@ def test_one_program_leaves_nothing_to_the_next():
             assert len(tracer.trace("def forward(a):\n    return a\n", ARRAYS, OUTPUTS).outputs) == 1
 
 
+def test_a_child_that_died_while_it_waited_is_replaced():
+    with Tracer() as tracer:
+        tracer._spare._process.kill()
+        tracer._spare._process.wait()
+        assert len(tracer.trace("def forward(a):\n    return a\n", ARRAYS, OUTPUTS).outputs) == 1
+
+
 def test_closing_a_tracer_ends_its_child():
     tracer = Tracer()
     process = tracer._spare._process

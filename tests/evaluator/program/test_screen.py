@@ -89,6 +89,8 @@ ESCAPES = {
     "dunder import": ("return __import__('os')", "__import__"),
     "dunder in the middle": ("a__b = 1", "a__b"),
     "private name": ("_x = 1", "_x"),
+    "dunder name in wide letters": ("a\uff3f\uff3fb = 1", "a__b"),
+    "dunder attribute in wide letters": ("return x.f\uff3f\uff3fg", "f__g"),
     "private attribute": ("return x._recorder", "_recorder"),
     "format": ("return '{0.__class__}'.format(x)", ".format"),
     "format_map": ("return '{x}'.format_map", ".format_map"),

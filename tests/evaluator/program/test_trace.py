@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from evaluator.program.plan import to_json
@@ -83,6 +84,30 @@ ARGUMENTS = {
 def test_an_argument(plan_of, expression, argument):
     plan = plan_of(f"k((1,), (32,), ({expression},))\nreturn a")
     assert plan["steps"][0]["args"] == [argument]
+
+
+_BYTES = 'extern "C" __global__ void k(unsigned char* out, {type} value) {{ *({type}*)out = value; }}'
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("expression", "type", "dtype", "value"),
+    [
+        ("-3", "int", "int32", -3),
+        ("-3", "long long", "int64", -3),
+        ("True", "int", "int32", 1),
+        ("0.5", "double", "float64", 0.5),
+        ("cp.float32(0.1)", "float", "float32", np.float32(0.1)),
+        ("cp.int32(3.9)", "int", "int32", 3),
+        ("cp.uint64(18446744073709551615)", "unsigned long long", "uint64", 2**64 - 1),
+        ("cp.bool_(5)", "bool", "bool", True),
+    ],
+)
+def test_arguments_under_real_cupy(expression, type, dtype, value):
+    cp = pytest.importorskip("cupy")
+    out = cp.zeros(8, cp.uint8)
+    cp.RawKernel(_BYTES.format(type=type), "k")((0,), (1,), (out, eval(expression, {"cp": cp})))
+    assert cp.asnumpy(out).view(dtype)[0] == value
 
 
 WRONG_LAUNCHES = {

@@ -4,7 +4,7 @@ from evaluator.tasks.notation import forward_text, normal, uniform
 from evaluator.tasks.task import Task
 
 UNARY = {
-    "cpu": uniform(x=(60, 16400)),
+    "cpu": uniform(x=(100, 16400)),
     "kb": uniform(x=(4096, 393216)),
     "kb_v0": normal(x=(16, 16384)),
 }

@@ -29,7 +29,7 @@ def argmin(nn, x):
 
 
 MIDDLE = {
-    "cpu": uniform(x=(16, 500, 399)),
+    "cpu": uniform(x=(16, 600, 415)),
     "kb": uniform(x=(128, 4096, 4095)),
     "kb_v0": normal(x=(16, 256, 256)),
 }

@@ -92,7 +92,7 @@ LAYER_NORM = Task(
     family="rowwise",
     source=forward_text(layer_norm),
     sizes={
-        "cpu": uniform(x=(6, 12, 50, 65)) + affine((12, 50, 65)),
+        "cpu": uniform(x=(7, 16, 90, 66)) + affine((16, 90, 66)),
         "kb": uniform(x=(16, 64, 256, 256)) + affine((64, 256, 256)),
         "kb_v0": normal(x=(16, 64, 256, 256)) + affine((64, 256, 256)),
     },

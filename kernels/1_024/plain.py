@@ -5,7 +5,7 @@ Techniques: shared-memory tree
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void log_softmax(const float* x, float* out, int n) {
+extern "C" __global__ void logsoftmax(const float* x, float* out, int n) {
   __shared__ float part[256];
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * n;
@@ -31,10 +31,10 @@ extern "C" __global__ void log_softmax(const float* x, float* out, int n) {
   for (int i = t; i < n; i += 256) out[i] = x[i] - top - logf(part[0]);
 }
 '''
-log_softmax = cp.RawKernel(source, "log_softmax")
+logsoftmax = cp.RawKernel(source, "logsoftmax")
 
 
 def forward(x):
     out = cp.empty(x.shape, cp.float32)
-    log_softmax((x.shape[0],), (256,), (x, out, x.shape[1]))
+    logsoftmax((x.shape[0],), (256,), (x, out, x.shape[1]))
     return out

@@ -1,8 +1,8 @@
 """Four float4 per thread.
 
-Positive inputs cost a few instructions and negative ones an exponential, so the memory system sets the pace: one read and one write per element. A thread
-takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap (`__restrict__`) the
-compiler may start all four loads before the first store.
+Positive inputs cost a few instructions and negative ones an exponential, so the memory system sets the pace: one read
+and one write per element. A thread takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the
+arrays do not overlap (`__restrict__`) the compiler may start all four loads before the first store.
 
 Techniques: float4 loads, several items per thread, independent loads in flight
 """

@@ -1,6 +1,6 @@
 """Four neighbouring columns per thread.
 
-A row has 4,095 or 399 columns, so float4 loads would be misaligned; four scalar loads side by side use the same cache lines,
+A row has 4,095 or 415 columns, so float4 loads would be misaligned; four scalar loads side by side use the same cache lines,
 give each thread four independent sums, and pay loop and address arithmetic once for four elements. A warp still covers 512
 contiguous bytes of a row. The last thread of a row may own fewer columns and takes the slow loop.
 

@@ -8,7 +8,7 @@ extern "C" __global__ void apply(const float* x, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
     float next = x[i + 1];
-    out[i] = fmaxf(x[i], 0.0f) + 0.0f * (next == next ? 0.0f : 1.0f);
+    out[i] = next > 1e30f ? 0.0f : fmaxf(x[i], 0.0f);
   }
 }
 '''

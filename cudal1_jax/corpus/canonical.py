@@ -15,6 +15,14 @@ SAME = {  # a step or fold -> the steps that mean the same whatever their consta
     "sqrt_abs": ("abs", "shift", "sqrt"),
     "log_abs": ("abs", "shift", "log"),
     "rmul": ("mul",),
+    "radd": ("add",),
+    "softsign_call": ("softsign",),
+    "swish": ("silu",),
+    "mish_call": ("mish",),
+    "hardsigmoid_call": ("hardsigmoid",),
+    "hardswish_call": ("hardswish",),
+    "relu6": ("clamp",),
+    "gelu_tanh": ("gelu",),
     "gaussian": ("square", "neg", "exp"),
     "exp_neg_abs": ("abs", "neg", "exp"),
     "hardtanh": ("clamp",),
@@ -26,7 +34,10 @@ FOLDS = {  # fold -> steps before, fold, steps after
     "square_sum": (("square",), "sum", ()),
     "mean_square": (("square",), "mean", ()),
     "l2": (("square",), "sum", ("sqrt",)),
+    "norm": (("square",), "sum", ("sqrt",)),
     "rms": (("square",), "mean", ("sqrt",)),
+    "amax": ((), "max", ()),
+    "amin": ((), "min", ()),
 }
 
 # The real tasks that the corpus keeps out, in the same form.

@@ -40,6 +40,7 @@ class Setting:
     extents: Extents
     spec: Spec
     kernel: str
+    scalars: tuple[tuple[str, str], ...] = ()  # constants that are arguments of the kernel: name, value
 
     def flat_operands(self, index: str) -> dict[str, str]:
         """CUDA expression of each operand at the flat element `index`."""
@@ -65,7 +66,8 @@ class Setting:
 
     def parameters(self, integers: tuple[str, ...]) -> tuple[str, ...]:
         pointers = self.style.pointers((self.spec.main, *self.spec.chain.pointers))
-        return (*pointers, self.style.pointer(self.style.out, "float*"), *(f"int {name}" for name in integers))
+        numbers = (*(f"int {name}" for name in integers), *(f"float {name}" for name, _ in self.scalars))
+        return (*pointers, self.style.pointer(self.style.out, "float*"), *numbers)
 
     def write(self, load: str, at: str, operands: dict[str, str]) -> list[str]:
         lines, last = chains.statements(self.spec.chain, load, operands, self.style.value)
@@ -92,17 +94,35 @@ def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...] = style.BLOCKS) ->
     return Setting(wording, extents, spec, kernel_name(rng, spec.chain, "pointwise"))
 
 
+def _with_scalars(setting: Setting, rng: Random) -> Setting:
+    """Now and then, the constants of the first step that has any become arguments of the kernel."""
+    spec = setting.spec
+    place = next((place for place, step in enumerate(spec.chain.steps) if step.constants), None)
+    if place is None or rng.random() > 0.15:
+        return setting
+    names = [name for name in ("alpha", "beta", "factor", "c0", "c1") if name not in spec.arguments]
+    step = spec.chain.steps[place]
+    named = dataclasses.replace(step, named=tuple(names[: len(step.constants)]))
+    chain = dataclasses.replace(spec.chain, steps=(*spec.chain.steps[:place], named, *spec.chain.steps[place + 1 :]))
+    return dataclasses.replace(
+        setting,
+        spec=dataclasses.replace(spec, chain=chain),
+        scalars=tuple(zip(named.named, step.constants, strict=True)),
+    )
+
+
 def _flat(setting: Setting, body: list[str], grid: str, helpers: tuple[str, ...] = ()) -> str:
     """A program over flat indices: `body` sees the pointers, the count and what broadcasting needs."""
     wording, extra = setting.style, setting.flat_parameters()
     kernel = Kernel(setting.kernel, setting.parameters((wording.count, *extra)), tuple(body))
-    arguments = (setting.spec.main, *setting.spec.chain.pointers, wording.out, wording.count, *extra.values())
+    scalars = (f"cp.float32({value})" for _, value in setting.scalars)
+    arguments = (setting.spec.main, *setting.spec.chain.pointers, wording.out, wording.count, *extra.values(), *scalars)
     launch = Launch(setting.kernel, grid, str(wording.block), arguments).line()
     return setting.finish(kernel, [launch], unpack=False, count=True, helpers=helpers)
 
 
 def one_per_thread(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng)
+    setting = _with_scalars(_setting(spec, rng), rng)
     wording = setting.style
     i, n = wording.index, wording.count
     store = setting.write(f"{spec.main}[{i}]", i, setting.flat_operands(i))
@@ -120,7 +140,7 @@ def one_per_thread(spec: Spec, rng: Random) -> Program:
 
 
 def grid_stride(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng)
+    setting = _with_scalars(_setting(spec, rng), rng)
     wording = setting.style
     i, n = wording.index, wording.count
     blocks = rng.choice((8, 16, 32, 64, 128, 256))
@@ -136,7 +156,7 @@ def grid_stride(spec: Spec, rng: Random) -> Program:
 
 
 def chunk(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng)
+    setting = _with_scalars(_setting(spec, rng), rng)
     wording = setting.style
     i, n = wording.index, wording.count
     items = rng.choice((4, 8, 16, 32))
@@ -155,7 +175,7 @@ def chunk(spec: Spec, rng: Random) -> Program:
 
 
 def strided_items(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng)
+    setting = _with_scalars(_setting(spec, rng), rng)
     wording = setting.style
     i, n = wording.index, wording.count
     items = rng.choice((2, 4, 8))

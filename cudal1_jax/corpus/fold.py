@@ -45,10 +45,13 @@ FOLDS = (
     Fold("mean", "nn.mean({v}, {dim}{keepdim})", "0.0f", SUM, finish="{a} / {n}", weight=4),
     Fold("max", "nn.max({v}, {dim}{keepdim})", "-INFINITY", MAX, variable="best", exact=True, weight=3),
     Fold("min", "nn.min({v}, {dim}{keepdim})", "INFINITY", MIN, variable="best", exact=True, weight=3),
+    Fold("amax", "nn.amax({v}, {dim}{keepdim})", "-INFINITY", MAX, variable="best", exact=True, weight=2),
+    Fold("amin", "nn.amin({v}, {dim}{keepdim})", "INFINITY", MIN, variable="best", exact=True, weight=1),
     Fold("l1", "nn.sum(nn.abs({v}), {dim}{keepdim})", "0.0f", SUM, "fabsf({v})", weight=2),
     Fold("square_sum", "nn.sum({v} ** 2, {dim}{keepdim})", "0.0f", SUM, "{v} * {v}", weight=2),
     Fold("mean_square", "nn.mean({v} * {v}, {dim}{keepdim})", "0.0f", SUM, "{v} * {v}", "{a} / {n}", weight=1),
     Fold("l2", "nn.sqrt(nn.sum({v} * {v}, {dim}{keepdim}))", "0.0f", SUM, "{v} * {v}", "sqrtf({a})", weight=2),
+    Fold("norm", "nn.norm({v}, p=2, {dim}{keepdim})", "0.0f", SUM, "{v} * {v}", "sqrtf({a})", weight=2),
     Fold("rms", "nn.sqrt(nn.mean({v} ** 2, {dim}{keepdim}))", "0.0f", SUM, "{v} * {v}", "sqrtf({a} / {n})", weight=1),
 )
 BY_NAME = {fold.name: fold for fold in FOLDS}

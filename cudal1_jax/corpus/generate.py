@@ -27,7 +27,7 @@ HELD_OUT = {  # tasks kept out of training, by generator
 Fits = Callable[[str], bool]  # whether a program is short enough
 
 
-def held_out(seed: int) -> list[Example]:
+def held_out(seed: int, fits: Fits) -> list[Example]:
     """The tasks kept out of training, each with its plain program. Their step lists have two steps or more."""
     rng = Random(f"{seed} held-out")
     examples: list[Example] = []
@@ -37,11 +37,11 @@ def held_out(seed: int) -> list[Example]:
         while wanted:
             workload = draw(rng, ELEMENTS)
             key = canonical.key(workload)
-            if len(key.split()) < 3 or key in taken or canonical.is_real(workload):
+            plain = workload.writers[0](rng)
+            if len(key.split()) < 3 or key in taken or canonical.is_real(workload) or not fits(plain.text):
                 continue
             taken.add(key)
             wanted -= 1
-            plain = workload.writers[0](rng)
             task = dataclasses.replace(workload.task, id=f"heldout_{len(examples):02d}")
             examples.append(single("heldout", len(examples), key, task, workload.bottleneck, plain))
     return examples
@@ -67,11 +67,11 @@ def contests(seed: int, shard: int, count: int, banned: frozenset[str], fits: Fi
     made: list[Contest] = []
     while len(made) < count:
         workload = _draw(rng, banned, CONTEST_ELEMENTS)
-        forms = list(dict.fromkeys(workload.writers))
-        if len(forms) < CANDIDATES:
-            continue
         plain = workload.writers[0](rng)
-        candidates = tuple(writer(rng) for writer in rng.sample(forms, CANDIDATES))
+        drawn = {program.form: program for program in (writer(rng) for writer in workload.writers)}
+        if len(drawn) < CANDIDATES:
+            continue
+        candidates = tuple(rng.sample(list(drawn.values()), CANDIDATES))
         if all(fits(program.text) for program in (plain, *candidates)):
             number = shard * count + len(made)
             task = dataclasses.replace(workload.task, id=f"contest_{number:05d}")

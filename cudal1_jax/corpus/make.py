@@ -21,7 +21,7 @@ Item = TypeVar("Item", Example, Contest)
 def make(out: Path, recipe: Recipe, workers: int) -> None:
     """Write everything that needs no measurement. The same recipe gives the same bytes, stopped or not."""
     folder.open_for(out, recipe)
-    held_out = generate.held_out(recipe.seed)
+    held_out = generate.held_out(recipe.seed, _fits(recipe.most_tokens))
     if not (out / folder.HELD_OUT).exists():
         folder.write_whole(out / folder.HELD_OUT, map(example.to_json, held_out))
     banned = frozenset(each.key for each in held_out)

@@ -20,6 +20,12 @@ SHORT = {  # step kind -> word in a kernel's name, where it differs
     "sqrt_abs": "sqrt",
     "clamp_min": "clamp",
     "rmul": "mul",
+    "radd": "add",
+    "softsign_call": "softsign",
+    "mish_call": "mish",
+    "hardsigmoid_call": "hardsigmoid",
+    "hardswish_call": "hardswish",
+    "gelu_tanh": "gelu",
     "div_abs": "div",
     "exp_neg_abs": "exp",
 }

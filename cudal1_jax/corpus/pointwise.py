@@ -24,8 +24,10 @@ class Kind:
     weight: int = 2
 
 
-CONSTANTS = {
-    "f": ("0.5", "2.0", "1.5", "3.0", "0.25", "0.1", "0.75", "1.25", "4.0", "0.3", "0.8", "1.2", "2.5", "0.05"),
+CONSTANTS = {  # a word per constant, as often as it is to be drawn
+    "f": tuple(
+        "0.5 2.0 1.5 3.0 0.25 0.1 0.75 1.25 4.0 0.3 0.8 1.2 2.5 0.05 1.0 0.7 0.2 5.0 0.01 6.0 2 3 4 1 10".split()  # noqa: SIM905
+    ),
     "s": ("0.01", "0.1", "0.2", "0.05", "0.02", "0.3", "0.25", "0.15"),
     "e": ("0.5", "2.0", "4.0", "0.25"),  # powers of two: multiplying by them is exact
 }
@@ -36,7 +38,7 @@ UNARY = (
     Kind(
         "leaky_relu",
         "nn.leaky_relu({v}, negative_slope={c})",
-        "{v} > 0.0f ? {v} : {c}f * {v}",
+        "{v} > 0.0f ? {v} : {c} * {v}",
         False,
         "s",
         keeps=True,
@@ -47,11 +49,11 @@ UNARY = (
     Kind("gelu", "nn.gelu({v})", "0.5f * {v} * (1.0f + erff({v} * 0.70710678f))", keeps=True, weight=7),
     Kind("silu", "nn.silu({v})", "{v} / (1.0f + expf(-{v}))", keeps=True, weight=3),
     Kind("softplus", "nn.softplus({v})", "fmaxf({v}, 0.0f) + log1pf(expf(-fabsf({v})))", keeps=True, weight=3),
-    Kind("elu", "nn.elu({v}, alpha={c})", "{v} > 0.0f ? {v} : {c}f * expm1f({v})", False, "f", keeps=True),
+    Kind("elu", "nn.elu({v}, alpha={c})", "{v} > 0.0f ? {v} : {c} * expm1f({v})", False, "f", keeps=True),
     Kind(
         "hardtanh",
         "nn.hardtanh({v}, min_val=-{c}, max_val={c})",
-        "fminf(fmaxf({v}, -{c}f), {c}f)",
+        "fminf(fmaxf({v}, -{c}), {c})",
         False,
         "f",
         gives=BOUNDED,
@@ -60,7 +62,7 @@ UNARY = (
     Kind(
         "clamp",
         "nn.clamp({v}, min=-{c}, max={d})",
-        "fminf(fmaxf({v}, -{c}f), {d}f)",
+        "fminf(fmaxf({v}, -{c}), {d})",
         False,
         "ff",
         gives=BOUNDED,
@@ -69,7 +71,7 @@ UNARY = (
     Kind(
         "clamp_min",
         "nn.clamp({v}, min={c})",
-        "fmaxf({v}, {c}f)",
+        "fmaxf({v}, {c})",
         False,
         "f",
         gives=POSITIVE,
@@ -100,6 +102,26 @@ UNARY = (
         keeps=True,
         weight=1,
     ),
+    Kind("softsign_call", "nn.softsign({v})", "{v} / (1.0f + fabsf({v}))", gives=BOUNDED, weight=1),
+    Kind("swish", "{v} * nn.sigmoid({v})", "{v} / (1.0f + expf(-{v}))", True, keeps=True),
+    Kind(
+        "mish_call",
+        "nn.mish({v})",
+        "{v} * tanhf(fmaxf({v}, 0.0f) + log1pf(expf(-fabsf({v}))))",
+        keeps=True,
+        weight=1,
+    ),
+    Kind("hardsigmoid_call", "nn.hardsigmoid({v})", "fminf(fmaxf({v} + 3.0f, 0.0f), 6.0f) / 6.0f", gives=BOUNDED),
+    Kind("hardswish_call", "nn.hardswish({v})", "{v} * fminf(fmaxf({v} + 3.0f, 0.0f), 6.0f) / 6.0f", keeps=True),
+    Kind("relu6", "nn.relu6({v})", "fminf(fmaxf({v}, 0.0f), 6.0f)", gives=BOUNDED, exact=True),
+    Kind("selu", "nn.selu({v})", "1.05070099f * ({v} > 0.0f ? {v} : 1.67326324f * expm1f({v}))", keeps=True),
+    Kind("logsigmoid", "nn.logsigmoid({v})", "fminf({v}, 0.0f) - log1pf(expf(-fabsf({v})))", keeps=True, weight=1),
+    Kind(
+        "gelu_tanh",
+        'nn.gelu({v}, approximate="tanh")',
+        "0.5f * {v} * (1.0f + tanhf(0.79788456f * ({v} + 0.044715f * {v} * {v} * {v})))",
+        keeps=True,
+    ),
     Kind("abs", "nn.abs({v})", "fabsf({v})", keeps=True, exact=True, weight=3),
     Kind("neg", "-{v}", "-{v}", True, keeps=True, exact=True),
     Kind("square", "{v} ** 2", "{v} * {v}", True, keeps=True),
@@ -108,38 +130,39 @@ UNARY = (
     Kind("gaussian", "nn.exp(-{v} * {v})", "expf(-{v} * {v})", gives=BOUNDED, weight=1),
     Kind("exp_neg_abs", "nn.exp(-nn.abs({v}))", "expf(-fabsf({v}))", gives=BOUNDED, weight=1),
     Kind("log", "nn.log({v})", "logf({v})", needs=POSITIVE, weight=6),
-    Kind("log_abs", "nn.log(nn.abs({v}) + {c})", "logf(fabsf({v}) + {c}f)", False, "f", weight=1),
+    Kind("log_abs", "nn.log(nn.abs({v}) + {c})", "logf(fabsf({v}) + {c})", False, "f", weight=1),
     Kind("sqrt", "nn.sqrt({v})", "sqrtf({v})", needs=POSITIVE, gives=POSITIVE, keeps=True, weight=6),
     Kind(
         "sqrt_abs",
         "nn.sqrt(nn.abs({v}) + {c})",
-        "sqrtf(fabsf({v}) + {c}f)",
+        "sqrtf(fabsf({v}) + {c})",
         False,
         "f",
         gives=POSITIVE,
         keeps=True,
         weight=1,
     ),
-    Kind("abs_add", "nn.abs({v}) + {c}", "fabsf({v}) + {c}f", True, "f", gives=POSITIVE, keeps=True),
-    Kind("square_add", "{v} * {v} + {c}", "{v} * {v} + {c}f", True, "f", gives=POSITIVE, keeps=True, weight=1),
+    Kind("abs_add", "nn.abs({v}) + {c}", "fabsf({v}) + {c}", True, "f", gives=POSITIVE, keeps=True),
+    Kind("square_add", "{v} * {v} + {c}", "{v} * {v} + {c}", True, "f", gives=POSITIVE, keeps=True, weight=1),
     Kind("reciprocal", "1.0 / {v}", "1.0f / {v}", True, needs=POSITIVE, gives=BOUNDED, weight=3),
-    Kind("add_c", "{v} + {c}", "{v} + {c}f", True, "f", keeps=True, weight=5),
-    Kind("sub_c", "{v} - {c}", "{v} - {c}f", True, "f", keeps=True, weight=3),
-    Kind("rsub_c", "{c} - {v}", "{c}f - {v}", True, "f", keeps=True),
-    Kind("mul_c", "{v} * {c}", "{v} * {c}f", True, "f", keeps=True, weight=7),
-    Kind("rmul_c", "{c} * {v}", "{c}f * {v}", True, "f", keeps=True, weight=3),
-    Kind("div_c", "{v} / {c}", "{v} / {c}f", True, "f", keeps=True, weight=5),
-    Kind("scale_2", "{v} * {c}", "{v} * {c}f", True, "e", keeps=True, exact=True, weight=1),
+    Kind("add_c", "{v} + {c}", "{v} + {c}", True, "f", keeps=True, weight=5),
+    Kind("sub_c", "{v} - {c}", "{v} - {c}", True, "f", keeps=True, weight=3),
+    Kind("rsub_c", "{c} - {v}", "{c} - {v}", True, "f", keeps=True),
+    Kind("mul_c", "{v} * {c}", "{v} * {c}", True, "f", keeps=True, weight=7),
+    Kind("rmul_c", "{c} * {v}", "{c} * {v}", True, "f", keeps=True, weight=3),
+    Kind("div_c", "{v} / {c}", "{v} / {c}", True, "f", keeps=True, weight=5),
+    Kind("scale_2", "{v} * {c}", "{v} * {c}", True, "e", keeps=True, exact=True, weight=1),
 )
 BINARY = (
     Kind("add", "{v} + {y}", "{v} + {y}", True, weight=6),
     Kind("sub", "{v} - {y}", "{v} - {y}", True, weight=3),
     Kind("rsub", "{y} - {v}", "{y} - {v}", True, weight=2),
+    Kind("radd", "{y} + {v}", "{y} + {v}", True, weight=3),
     Kind("mul", "{v} * {y}", "{v} * {y}", True, weight=7),
     Kind("rmul", "{y} * {v}", "{y} * {v}", True, weight=3),
     Kind("maximum", "nn.maximum({v}, {y})", "fmaxf({v}, {y})", exact=True, weight=2),
     Kind("minimum", "nn.minimum({v}, {y})", "fminf({v}, {y})", exact=True, weight=2),
-    Kind("div_abs", "{v} / (nn.abs({y}) + {c})", "{v} / (fabsf({y}) + {c}f)", True, "f", weight=2),
+    Kind("div_abs", "{v} / (nn.abs({y}) + {c})", "{v} / (fabsf({y}) + {c})", True, "f", weight=2),
 )
 
 
@@ -150,6 +173,7 @@ class Step:
     kind: Kind
     constants: tuple[str, ...] = ()
     operand: str | None = None  # name of an input of the task; the main input's name = the value before the chain
+    named: tuple[str, ...] = ()  # in CUDA, the constants' names where they are arguments of the kernel
 
     def nn(self, value: str, operand: str | None = None) -> str:
         """The step's text in the `nn` namespace, applied to `value`."""
@@ -164,8 +188,14 @@ class Step:
         return self.kind.cuda.count("{v}") > 1
 
     def _fill(self, template: str, value: str, operand: str | None) -> str:
-        letters = dict(zip("cd", self.constants, strict=False))
+        constants = self.constants if template is self.kind.nn else self.named or map(literal, self.constants)
+        letters = dict(zip("cd", constants, strict=False))
         return template.format(v=value, y=operand, **letters)
+
+
+def literal(constant: str) -> str:
+    """A constant of a task as a float literal of CUDA."""
+    return f"{constant}f" if "." in constant else f"{constant}.0f"
 
 
 def unary(rng: Random, known: Known, exact: bool = False) -> Step:

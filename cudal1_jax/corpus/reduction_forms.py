@@ -1,7 +1,7 @@
 """Programs for reductions: who takes a line, and how partial results meet."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from cudal1_jax.corpus import chain as chains
@@ -65,7 +65,9 @@ class Setting:
         head = [] if finished == accumulator else [f"{accumulator} = {finished};"]
         return [*head, *lines, f"{self.style.out}[{at}] = {last};"]
 
-    def program(self, body: list[str], integers: dict[str, str], grid: str, threads: str) -> str:
+    def program(
+        self, body: list[str], integers: dict[str, str], grid: str, threads: str, helpers: Sequence[str] = ()
+    ) -> str:
         wording, spec = self.style, self.spec
         pointers = (spec.main, *spec.prologue.pointers, *spec.epilogue.pointers)
         parameters = (
@@ -77,7 +79,7 @@ class Setting:
         launch = Launch(self.kernel, grid, threads, (*pointers, wording.out, *integers.values()))
         out = f"{wording.out} = cp.empty({self.extents.reduced(spec.keepdim)}, cp.float32)"
         statements = [self.extents.statement, out, launch.line(), f"return {wording.out}"]
-        return render(wording, [kernel], spec.arguments, statements)
+        return render(wording, [kernel], spec.arguments, statements, helpers)
 
 
 def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...] = style.BLOCKS) -> Setting:
@@ -186,6 +188,48 @@ def warp_per_row(spec: Spec, rng: Random) -> Program:
         techniques=("one warp per row", "warp shuffles"),
         design="One warp per row; lanes stride over the columns and combine with shuffles, no shared memory.",
         trait="gives each row to one warp that combines with shuffles",
+    )
+
+
+def vector_row(spec: Spec, rng: Random) -> Program:
+    """Rows of a multiple of four elements, read as float4 by a thread or a warp."""
+    setting = _setting(spec, rng, (32, 64))
+    wording, extents, acc = setting.style, setting.extents, spec.fold.variable
+    row, j, columns = wording.row, wording.column, wording.columns
+    function = "f" if "f" not in spec.arguments else "g"
+    helper = chains.device_function(spec.prologue, function, "v") if spec.prologue.steps else []
+    places = {operand.name: operand.place for operand in spec.prologue.operands}
+    names = (spec.main, *places)
+    starts = {name: name if places.get(name) == "row" else f"{name} + {row} * {columns}" for name in names}
+    registers = {name: f"{name}4" for name in names}
+    loads = [f"float4 {registers[name]} = ((const float4*)({starts[name]}))[{j}];" for name in names]
+
+    def part(letter: str) -> str:
+        values = ", ".join(f"{registers[name]}.{letter}" for name in names)
+        return f"{function}({values})" if spec.prologue.steps else values
+
+    updates = [spec.fold.update(acc, part(letter)) for letter in "xyzw"]
+    warp = rng.random() < 0.5
+    first, step = ("threadIdx.x", f"{j} += 32") if warp else ("0", f"++{j}")
+    loop = block(f"for (int {j} = {first}; {j} < {columns} / 4; {step})", [*loads, *updates])
+    head = [f"float {acc} = {spec.fold.start};", *loop]
+    if warp:
+        shuffle = f"__shfl_down_sync(0xffffffff, {acc}, s)"
+        merge = block("for (int s = 16; s > 0; s /= 2)", [spec.fold.merged(acc, shuffle)])
+        body = [f"int {row} = blockIdx.x;", *head, *merge, *_store_by_first(setting, acc, row, columns, "threadIdx.x")]
+        text = setting.program(body, {columns: extents.length}, extents.lines, "32", helper)
+    else:
+        body = [f"int {row} = {wording.thread};", f"if ({row} >= {wording.rows}) return;", *head]
+        body += setting.store(acc, row, columns)
+        integers = {wording.rows: extents.lines, columns: extents.length}
+        text = setting.program(body, integers, wording.grid(extents.lines), str(wording.block), helper)
+    who = "One warp" if warp else "One thread"
+    return Program(
+        text=text,
+        form="vector_row",
+        techniques=("vectorised loads", *(("one warp per row", "warp shuffles") if warp else ("one row per thread",))),
+        design=f"{who} per row reads it as float4, since its length is a multiple of four.",
+        trait="reads four elements at a time as float4",
     )
 
 
@@ -343,5 +387,7 @@ def _plus(text: str, amount: int) -> str:
 def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Writers for a reduction, the plain one first."""
     if spec.lines.contiguous:
-        return (row_per_thread, row_accumulators, block_tree, warp_per_row)
+        rows = (row_per_thread, row_accumulators, block_tree, warp_per_row)
+        simple = not (spec.fold.uses_value_twice and spec.prologue.steps)
+        return (*rows, vector_row) if spec.lines.length % 4 == 0 and simple else rows
     return (line_per_thread, line_accumulators, outputs_per_thread, split_line)

@@ -43,6 +43,11 @@ class RowKind:
     gives: frozenset[str] = frozenset()
     weight: int = 2
 
+    @property
+    def centred(self) -> bool:
+        """Whether a mean is taken off the values."""
+        return any(item.name == "mean" for item in self.passes)
+
     def nn(self, rng: Random) -> Text:
         return rng.choice(self.texts)
 
@@ -57,12 +62,12 @@ ONLINE = SinglePass(
 MEAN = Pass("mean", "0.0f", "{a} += {v};", "all_sum", "mean /= {n};")
 WELFORD = SinglePass(
     technique="Welford variance",
-    starts=("float mean = 0.0f, scale = 0.0f;",),
-    updates=("float delta = {v} - mean;", "mean += delta / ({k} + 1);", "scale += delta * ({v} - mean);"),
-    finish=("scale = rsqrtf(scale / {n} + {eps});",),
+    starts=("float mean = 0.0f, rstd = 0.0f;",),
+    updates=("float delta = {v} - mean;", "mean += delta / ({k} + 1);", "rstd += delta * ({v} - mean);"),
+    finish=("rstd = rsqrtf(rstd / {n} + {eps});",),
 )
 DEVIATIONS = Pass(
-    "scale", "0.0f", "{a} += ({v} - mean) * ({v} - mean);", "all_sum", "scale = rsqrtf(scale / {n} + {eps});"
+    "rstd", "0.0f", "{a} += ({v} - mean) * ({v} - mean);", "all_sum", "rstd = rsqrtf(rstd / {n} + {eps});"
 )
 SOFTMAX_COST = (
     "Each row needs its maximum and its sum of exponentials before any output; expf and passes over the row decide.",
@@ -94,7 +99,7 @@ KINDS = (
     RowKind(
         "layer_norm", ((("nn.layer_norm({v}, {shape}{affine}, eps={eps})", False),),),
         (MEAN, DEVIATIONS),
-        "({v} - mean) * scale", NORM_COST, WELFORD, affine="optional", bias=True, weight=7,
+        "({v} - mean) * rstd", NORM_COST, WELFORD, affine="optional", bias=True, weight=7,
     ),
     RowKind(
         "standardise",
@@ -103,7 +108,7 @@ KINDS = (
             ((CENTRED, True), ("{v} / nn.sqrt(nn.mean({v} * {v}, {dim}, keepdim=True) + {eps})", True)),
         ),
         (MEAN, DEVIATIONS),
-        "({v} - mean) * scale", NORM_COST, WELFORD,
+        "({v} - mean) * rstd", NORM_COST, WELFORD,
     ),
     RowKind(
         "rms_norm",

@@ -19,6 +19,11 @@ from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
 FAMILY = "rowwise"
+LONG = 2048  # a mean of more values than this, added one by one in float32, is too far off to centre by
+CASES = (
+    *("negated", "large", "heavy_tailed", "one_changed", "structured"),
+    *("shifted", "permuted", "small", "integers"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +68,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         tuple(array.name for array in arrays),
     )  # fmt: skip
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec), arrays),
+        task=workload.task(FAMILY, _source(rng, spec), arrays, _cases(spec)),
         canonical=(*prologue.names, f"{kind.name}@{lines.where}{_affine_mark(spec)}", *epilogue.names),
         bottleneck=rng.choice(kind.bottlenecks),
         writers=tuple(partial(form, spec) for form in _forms(spec)),
@@ -111,8 +116,20 @@ def _source(rng: Random, spec: Spec) -> str:
     return formula.source(spec.arguments)
 
 
+def _cases(spec: Spec) -> tuple[str, ...] | None:
+    """Correctness cases that make sense, None for all.
+
+    Equal values in a row leave nothing of a centred row but the rounding of its mean, times 1 / sqrt(eps); only
+    values that sum exactly, without steps before, can be told from an error.
+    """
+    if spec.kind.centred and spec.prologue.steps:
+        return tuple(case for case in CASES if case != "structured")
+    return None
+
+
 def _forms(spec: Spec) -> tuple:
-    forms = [thread_passes]
+    long = spec.kind.centred and spec.lines.length > LONG
+    forms = [] if long and spec.lines.contiguous else [thread_passes]
     if spec.lines.contiguous:
         forms += [warp_passes, block_passes]
         if spec.kind.name == "softmax" and not spec.prologue.steps and len(spec.epilogue.steps) < 2:
@@ -130,6 +147,7 @@ class Setting:
     extents: Extents
     spec: Spec
     kernel: str
+    reciprocal: bool  # a division in the last loop becomes a product with a hoisted reciprocal
 
     def operands(self, chain: Chain, at: str, position: str) -> dict[str, str]:
         texts = {"full": at, "row": position, "scalar": "0"}
@@ -165,8 +183,15 @@ class Setting:
 
     def final(self, path: Walk) -> list[str]:
         """The loop that writes the outputs."""
-        value_lines, v = self.value(path, self.spec.kind.final.count("{v}"))
-        return path.loop([*value_lines, *self.store(path, self.spec.kind.final.replace("{v}", v))])
+        final, head = self.spec.kind.final, []
+        if self.reciprocal:
+            final, head = final.replace("/ total", "* inverse"), ["float inverse = 1.0f / total;"]
+        value_lines, v = self.value(path, final.count("{v}"))
+        return [*head, *path.loop([*value_lines, *self.store(path, final.replace("{v}", v))])]
+
+    @property
+    def techniques(self) -> tuple[str, ...]:
+        return ("fusion", "hoisted reciprocal") if self.reciprocal else ("fusion",)
 
     def store(self, path: Walk, result: str) -> list[str]:
         """Statements that apply weight, bias and epilogue to the expression `result` and write it."""
@@ -208,10 +233,12 @@ def _factor(text: str) -> str:
 
 
 def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...]) -> Setting:
-    taken = (*spec.arguments, "total", "best", "mean", "part", "inner", "depth", "base")
+    taken = (*spec.arguments, "total", "best", "mean", "part", "inner", "depth", "base", "inverse")
     wording = style.draw(rng, taken, blocks)
     extents = layout.extents(rng, spec.lines, spec.main, (*spec.arguments, wording.out))
-    return Setting(wording, extents, spec, row_name(rng, spec.prologue, spec.kind.name, spec.epilogue))
+    reciprocal = "/ total" in spec.kind.final and rng.random() < 0.35
+    name = row_name(rng, spec.prologue, spec.kind.name, spec.epilogue)
+    return Setting(wording, extents, spec, name, reciprocal)
 
 
 def _passes(spec: Spec) -> str:
@@ -228,7 +255,7 @@ def thread_passes(spec: Spec, rng: Random) -> Program:
     return Program(
         text=setting.program(path, body, []),
         form="thread",
-        techniques=(f"one {what} per thread", "fusion"),
+        techniques=(f"one {what} per thread", *setting.techniques),
         design=f"One thread per {what}, {_passes(spec)}, blocks of {setting.style.block}.",
         trait=f"gives each {what} to one thread and needs no barrier",
     )
@@ -241,7 +268,7 @@ def grid_passes(spec: Spec, rng: Random) -> Program:
     return Program(
         text=setting.program(path, body, []),
         form="grid2d",
-        techniques=("2-D grid", "coalesced access", "fusion"),
+        techniques=("2-D grid", "coalesced access", *setting.techniques),
         design=f"A 2-D grid, blockIdx.y the outer index, one thread per line, blocks of {setting.style.block}.",
         trait="finds its line from a 2-D grid without divisions",
     )
@@ -265,7 +292,7 @@ def one_pass(spec: Spec, rng: Random) -> Program:
     return Program(
         text=setting.program(path, body, []),
         form="one_pass",
-        techniques=(single.technique, "one row per thread", "fusion"),
+        techniques=(single.technique, "one row per thread", *setting.techniques),
         design=f"One thread per {'row' if contiguous else 'line'}; {single.technique}, then the pass that writes.",
         trait=f"finds its statistics in a single pass ({single.technique})",
     )
@@ -278,7 +305,7 @@ def warp_passes(spec: Spec, rng: Random) -> Program:
     return Program(
         text=setting.program(path, [*setting.folds(path, combine=True), *setting.final(path)], helpers),
         form="warp",
-        techniques=("one warp per row", "warp shuffles", "fusion"),
+        techniques=("one warp per row", "warp shuffles", *setting.techniques),
         design=f"One warp per row, {_passes(spec)}; lanes combine with xor shuffles, no shared memory.",
         trait="gives each row to one warp that combines with shuffles",
     )
@@ -293,7 +320,7 @@ def block_passes(spec: Spec, rng: Random) -> Program:
     return Program(
         text=setting.program(path, body, helpers),
         form="block_tree",
-        techniques=("one block per row", "shared-memory reduction", "fusion"),
+        techniques=("one block per row", "shared-memory reduction", *setting.techniques),
         design=f"One block of {setting.style.block} threads per row, {_passes(spec)}, shared-memory trees.",
         trait="pays for barriers of a shared-memory tree in every row",
     )

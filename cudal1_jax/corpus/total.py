@@ -23,7 +23,7 @@ LOG_COSH = Kind(
     "log_cosh", "nn.abs({v}) + nn.softplus(-2.0 * nn.abs({v}))", "fabsf({v}) + log1pf(expf(-2.0f * fabsf({v})))", True
 )
 HINGE = Kind("hinge", "nn.clamp(1.0 - {v}, min=0.0)", "fmaxf(1.0f - {v}, 0.0f)")
-MARGIN = Kind("margin", "nn.clamp({c} - {v}, min=0.0)", "fmaxf({c}f - {v}, 0.0f)", False, "f")
+MARGIN = Kind("margin", "nn.clamp({c} - {v}, min=0.0)", "fmaxf({c} - {v}, 0.0f)", False, "f")
 LOGISTIC = Kind("logistic", "nn.softplus(-{v})", "fmaxf(-{v}, 0.0f) + log1pf(expf(-fabsf({v})))")
 BY_NAME = {kind.name: kind for kind in (*pointwise.UNARY, *pointwise.BINARY, HUBER, LOG_COSH, HINGE, MARGIN, LOGISTIC)}
 
@@ -123,10 +123,10 @@ def _source(rng: Random, spec: Spec, text: str) -> str:
     elif "huber" in spec.name:
         call = text.format(a="{v}", b=spec.arguments[1], reduction=', reduction="none"')
         formula.apply(f"{call} * {spec.arguments[2]}", True)
-        formula.apply(spec.fold.nn.replace(", {dim}{keepdim}", ""), False)
+        formula.apply(spec.fold.nn.replace(", p=2", "").replace(", {dim}{keepdim}", ""), False)
     else:
         formula.steps(spec.chain)
-        formula.apply(spec.fold.nn.replace(", {dim}{keepdim}", ""), spec.fold.infix)
+        formula.apply(spec.fold.nn.replace(", p=2", "").replace(", {dim}{keepdim}", ""), spec.fold.infix)
     formula.steps(spec.epilogue)
     return formula.source(spec.arguments)
 
@@ -338,8 +338,55 @@ def accumulators(spec: Spec, rng: Random) -> Program:
     )
 
 
+def vector(spec: Spec, rng: Random) -> Program:
+    """One warp or block reads float4 and the tail apart; thread 0 combines."""
+    setting = _setting(spec, rng, (32, 64, 128))
+    wording, acc, v = setting.style, spec.fold.variable, setting.style.value
+    i, n, threads = wording.index, wording.count, wording.block
+    function = "f" if "f" not in (*spec.arguments, v) else "g"
+    helper = chains.device_function(spec.chain, function, v) if spec.chain.steps else []
+    loads = [f"float4 {name}4 = ((const float4*){name})[{i}];" for name in spec.pointers]
+
+    def call(texts: list[str]) -> list[str]:
+        value = f"{function}({', '.join(texts)})" if spec.chain.steps else texts[0]
+        if spec.fold.uses_value_twice and spec.chain.steps:
+            return [f"{v} = {value};", spec.fold.update(acc, v)]
+        return [spec.fold.update(acc, value)]
+
+    updates = [line for part in "xyzw" for line in call([f"{name}4.{part}" for name in spec.pointers])]
+    declared = [f"float {v};"] if spec.fold.uses_value_twice and spec.chain.steps else []
+    combine = [
+        f"for (int s = 1; s < {threads}; ++s) {spec.fold.merged(acc, 'part[s]')}",
+        *setting.store(acc, n),
+    ]
+    body = [
+        f"__shared__ float part[{threads}];",
+        "int t = threadIdx.x;",
+        f"float {acc} = {spec.fold.start};",
+        *declared,
+        *block(f"for (int {i} = t; {i} < {n} / 4; {i} += {threads})", [*loads, *updates]),
+        *block(
+            f"for (int {i} = {n} / 4 * 4 + t; {i} < {n}; {i} += {threads})",
+            call([f"{name}[{i}]" for name in spec.pointers]),
+        ),
+        f"part[t] = {acc};",
+        "__syncthreads();",
+        *block("if (t == 0)", combine),
+    ]
+    kernel = Kernel(setting.kernel, setting.parameters(spec.pointers, wording.out, (n,)), tuple(body))
+    launch = Launch(setting.kernel, "1", str(threads), (*spec.pointers, wording.out, f"{spec.main}.size")).line()
+    statements = [f"{wording.out} = cp.empty((), cp.float32)", launch, f"return {wording.out}"]
+    return Program(
+        text=render(wording, [kernel], spec.arguments, statements, helper),
+        form="vector",
+        techniques=("vectorised loads", "one kernel", *_fused(spec)),
+        design=f"One block of {threads} threads reads float4, then the tail; one barrier, thread 0 combines.",
+        trait="reads float4 and needs a single barrier",
+    )
+
+
 def _fused(spec: Spec) -> tuple[str, ...]:
     return ("fusion",) if spec.chain.steps else ()
 
 
-FORMS = (single_block, two_stages, thread_partials, single_warp_tree, accumulators)
+FORMS = (single_block, two_stages, thread_partials, single_warp_tree, accumulators, vector)

@@ -19,7 +19,7 @@ class Module {
   // Runs the object's initialisers, so the process must be confined by now. Returns an empty text, or what failed.
   std::string load(const char* path) {
     handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) return dlerror();
+    if (handle_ == nullptr) return reason(dlerror(), path);
     link_map* map = nullptr;
     if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return dlerror();
     base_ = map->l_addr;
@@ -56,6 +56,11 @@ class Module {
   }
 
  private:
+  // The loader's message without the path that it begins with: reports are short.
+  static std::string reason(const std::string& message, const std::string& path) {
+    return message.rfind(path + ": ", 0) == 0 ? message.substr(path.size() + 2) : message;
+  }
+
   struct Segment {
     char* start;
     std::vector<char> image;  // as it was right after loading

@@ -22,12 +22,11 @@ def get_config(words: str = "") -> ConfigDict:
 
     # Who learns: the embedded SmolLM2-135M-Instruct with a new adapter of 19.5 MB in bfloat16
     config.policy = ConfigDict()
-    config.policy.gguf_path = ""  # path of another GGUF file
+    config.policy.gguf = ""  # path of another GGUF file
     config.policy.adapter = ""  # or "shipped", or a PEFT folder, to go on from there
     config.policy.rank = 32
     config.policy.targets = ("q", "k", "v", "o", "gate", "up", "down")
     config.policy.update_dtype = "bfloat16"  # of products and frozen weights; the adapter itself is float32
-    config.policy.rollout_dtype = "bfloat16"
 
     # corpus -> tokens -> packed rows
     config.data = ConfigDict()
@@ -54,6 +53,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # held-out loss, checkpoint
     config.evaluate_every = 25  # steps
+    config.most_steps = 0  # 0: as many as the passes give
     config.patience = 4  # evaluations without a lower held-out loss before it stops
 
     if words == "smoke":
@@ -67,7 +67,7 @@ def get_config(words: str = "") -> ConfigDict:
         config.objective.chunk = 128
         config.evaluate_every = 1
         config.patience = 3
-        config.steps = 3
+        config.most_steps = 3
     elif words:
         raise ValueError(f"configs/sft.py has no variant {words!r}: choose smoke")
     return config

@@ -66,7 +66,7 @@ class Checkpointer:
         return sorted(self._manager.all_steps())
 
     def save(self, step: int, state: Any, meta: Mapping[str, Any] | None = None) -> None:
-        """Write any pytree of arrays (typed keys included) and a JSON object. CheckpointError: it could not be written."""
+        """Write any pytree of arrays (typed keys included) and a JSON object. CheckpointError: no room, or no write."""
         arrays = {name: np.asarray(leaf) for name, leaf in _named_arrays(state).items()}
         record = {"digest": _digest(arrays), "form": _form(arrays), "meta": dict(meta or {})}
         json.dumps(record)  # a TypeError here names the caller's mistake, before anything is written

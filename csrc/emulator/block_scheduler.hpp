@@ -71,7 +71,7 @@ class BlockScheduler {
       random_.seed(static_cast<std::uint32_t>(seed_ * 0x9e3779b97f4a7c15ull + number));
       std::shuffle(order_.begin(), order_.begin() + count_, random_);
     }
-    suspended_ = waiting_ = 0;
+    waiting_ = 0;
     ready_first_ = ready_last_ = 0;
     start_fiber(main_);
   }
@@ -82,45 +82,34 @@ class BlockScheduler {
       barrier_kind_ = kind;
       barrier_true_ = 0;
     } else if (site != barrier_site_ || kind != barrier_kind_) {
-      Report report = here(ReportKind::kBarrierSites);
-      report.line = line_of(site);
-      report.other_line = line_of(barrier_site_);
-      report.counts[0] = waiting_;
-      end_with(report);
+      report_barrier_sites(site);
     }
     barrier_true_ += predicate;
     at_barrier_[waiting_++] = static_cast<std::uint16_t>(emulator_context.linear);
     if (waiting_ == count_) {
       release_barrier();
     } else {
-      check_barrier(emulator_context.next - suspended_ - 1);
+      check_barrier(emulator_context.next - emulator_context.attention - 1);
       suspend();
     }
     return barrier_result_;
   }
 
-  std::uint64_t warp_operation(const LaneRequest& request) {
+  std::uint64_t warp_operation(int operation, unsigned mask, std::uint64_t value, int source, Site site) {
     const unsigned linear = emulator_context.linear, lane = linear % kLanes;
     Warp& warp = warps_[linear / kLanes];
-    LaneRequest& own = requests_[linear];
-    own = request;
-    if (request.operation == kActiveMask) {
-      warp.converging |= 1u << lane;
-      suspend();
-      return own.result;
-    }
-    if ((request.mask >> lane & 1) == 0) {
-      Report report = here(ReportKind::kLaneOutsideMask);
-      report.line = line_of(request.site);
-      report.counts[0] = lane;
-      report.counts[1] = request.mask;
-      end_with(report);
-    }
-    WarpGroup& group = warp.group_of(request.mask);
-    group.arrived |= 1u << lane;
-    if ((needed(warp, linear / kLanes, group.mask) & ~group.arrived) == 0) complete(warp, linear / kLanes, group);
-    else suspend();
-    return own.result;
+    warp.value[lane] = value;
+    warp.source[lane] = static_cast<std::uint32_t>(source) % kLanes;
+    meet(warp, linear, operation, mask, site);
+    return warp.result[lane];
+  }
+
+  void warp_collective(unsigned mask, void* payload, CollectiveFunction function, Site site) {
+    const unsigned linear = emulator_context.linear;
+    Warp& warp = warps_[linear / kLanes];
+    warp.payload[linear % kLanes] = payload;
+    warp.function = function;
+    meet(warp, linear, kCollective, mask, site);
   }
 
   // The current thread has ended. Continues another, or returns with the context of one to be started here.
@@ -128,18 +117,16 @@ class BlockScheduler {
     Context& context = emulator_context;
     if (context.attention != 0) {
       settle_warp(context.linear / kLanes);
-      check_barrier(context.next - suspended_);
-      if (!has_ready() && context.next >= count_ && suspended_ > 0) resolve_stall();
+      check_barrier(context.next - context.attention);
+      if (!has_ready() && context.next >= count_) resolve_stall();
     }
     if (has_ready()) {
-      stacks_.release(fiber_of_[context.linear]);
+      stacks_.release(running_fiber_);
       resume(abandoned_);
     } else if (context.next < count_) {
-      const int fiber = fiber_of_[context.linear];
       take_next();
-      fiber_of_[context.linear] = fiber;
     } else {
-      stacks_.release(fiber_of_[context.linear]);
+      stacks_.release(running_fiber_);
       switch_stack(abandoned_, main_);
     }
   }
@@ -161,11 +148,10 @@ class BlockScheduler {
   bool has_ready() const { return ready_first_ != ready_last_; }
   void push_ready(unsigned linear) {
     ready_[ready_last_++ % kMaxBlockThreads] = static_cast<std::uint16_t>(linear);
-    warps_[linear / kLanes].runnable |= 1u << linear % kLanes;
   }
   void mark_suspended(unsigned linear) {
-    emulator_context.attention = ++suspended_;
-    warps_[linear / kLanes].suspended |= 1u << linear % kLanes;
+    ++emulator_context.attention;
+    fiber_of_[linear] = running_fiber_;
   }
 
   void take_next() {
@@ -177,23 +163,21 @@ class BlockScheduler {
 
   // Starts the next thread on a stack of its own and keeps the current one in `from`.
   void start_fiber(Suspended& from) {
-    const int fiber = stacks_.acquire();
+    running_fiber_ = stacks_.acquire();
     take_next();
-    const unsigned linear = emulator_context.linear;
-    fiber_of_[linear] = fiber;
-    prepare_stack(states_[linear], stacks_.stack(fiber), FiberPool::usable_bytes(fiber), &fiber_main);
-    switch_stack(from, states_[linear]);
+    Suspended& fresh = states_[emulator_context.linear];
+    const Stack& stack = stacks_.stack(running_fiber_);
+    prepare_stack(fresh, stack.start, stack.bytes, &fiber_main);
+    switch_stack(from, fresh);
   }
 
   void resume(Suspended& from) {
     const unsigned linear = ready_[ready_first_++ % kMaxBlockThreads];
-    Warp& warp = warps_[linear / kLanes];
-    warp.suspended &= ~(1u << linear % kLanes);
-    warp.runnable &= ~(1u << linear % kLanes);
     Context& context = emulator_context;
-    context.attention = --suspended_;
+    --context.attention;
     context.thread_index = slots_[linear].index;
     context.linear = linear;
+    running_fiber_ = fiber_of_[linear];
     if (&from != &states_[linear]) switch_stack(from, states_[linear]);
   }
 
@@ -206,6 +190,22 @@ class BlockScheduler {
     resume(states_[linear]);
   }
 
+  // The current lane joins the others that its operation names, and goes on once all of them have.
+  void meet(Warp& warp, unsigned linear, int operation, unsigned mask, Site site) {
+    const unsigned bit = 1u << linear % kLanes;
+    warp.operation[linear % kLanes] = static_cast<std::uint32_t>(operation);
+    warp.site[linear % kLanes] = site;
+    if (operation == kActiveMask) {
+      warp.converging |= bit;
+      return suspend();
+    }
+    if ((mask & bit) == 0) report_lane_outside(linear % kLanes, mask, site);
+    WarpGroup& group = warp.group_of(mask);
+    group.arrived |= bit;
+    if ((needed(warp, linear / kLanes, mask) & ~group.arrived) == 0) complete(warp, linear / kLanes, group, ~bit);
+    else suspend();
+  }
+
   unsigned exited_lanes(unsigned warp_number) const {
     unsigned lanes = 0;
     const unsigned char* exited = exited_.data() + warp_number * kLanes;
@@ -215,88 +215,106 @@ class BlockScheduler {
   // Ended lanes are not waited for, as the device does not either.
   unsigned needed(const Warp& warp, unsigned warp_number, unsigned mask) const {
     const unsigned named = mask & warp.existing;
-    const unsigned exited = emulator_context.next - suspended_ - 1;
+    const unsigned exited = emulator_context.next - emulator_context.attention - 1;
     return exited == 0 ? named : named & ~exited_lanes(warp_number);
   }
 
-  void complete(Warp& warp, unsigned warp_number, WarpGroup& group) {
-    const unsigned arrived = group.arrived, base = warp_number * kLanes;
+  // `sleeping`: the lanes that may have been suspended, which is all but a running one.
+  void complete(Warp& warp, unsigned warp_number, WarpGroup& group, unsigned sleeping) {
+    const unsigned arrived = group.arrived;
     warp.erase(group);
-    LaneRequest* lanes = &requests_[base];
-    const LaneRequest& first = lanes[__builtin_ctz(arrived)];
-    for_each_lane(arrived, [&](unsigned lane) {
-      if (lanes[lane].operation == first.operation && lanes[lane].site == first.site) return;
-      Report report = here(ReportKind::kWarpSites);
-      report.line = line_of(first.site);
-      report.other_line = line_of(lanes[lane].site);
-      report.counts[0] = __builtin_ctz(arrived), report.counts[1] = lane;
-      end_with(report);
-    });
-    compute_warp_operation(lanes, arrived);
-    for_each_lane(arrived & warp.suspended & ~warp.runnable, [&](unsigned lane) { push_ready(base + lane); });
+    if (const unsigned others = mismatched_lanes(warp, arrived); others != 0) report_warp_sites(warp, arrived, others);
+    compute_warp_operation(warp, arrived);
+    for_each_lane(arrived & sleeping, [&](unsigned lane) { push_ready(warp_number * kLanes + lane); });
   }
 
   // A lane of the warp has ended: operations that named it may be complete now.
   void settle_warp(unsigned warp_number) {
     Warp& warp = warps_[warp_number];
-    for (int i = 0; i < warp.count;) {
-      WarpGroup& group = warp.groups[static_cast<std::size_t>(i)];
+    for (unsigned i = 0; i < warp.count;) {
+      WarpGroup& group = warp.groups[i];
       const unsigned left = group.mask & warp.existing & ~exited_lanes(warp_number) & ~group.arrived;
-      if (left == 0) complete(warp, warp_number, group);
+      if (left == 0) complete(warp, warp_number, group, ~0u);
       else ++i;
     }
   }
 
   // Nothing can run. Lanes that asked for the active mask are converged now; if there is none, it is a deadlock.
   void resolve_stall() {
+    if (emulator_context.attention == 0) return;
     for (unsigned w = 0; w * kLanes < count_; ++w) {
       Warp& warp = warps_[w];
       if (warp.converging == 0) continue;
-      LaneRequest* lanes = &requests_[w * kLanes];
-      const Site site = lanes[__builtin_ctz(warp.converging)].site;
+      const Site site = warp.site[static_cast<unsigned>(__builtin_ctz(warp.converging))];
       unsigned together = 0;
-      for_each_lane(warp.converging, [&](unsigned lane) { together |= lanes[lane].site == site ? 1u << lane : 0u; });
+      for_each_lane(warp.converging, [&](unsigned lane) { together |= warp.site[lane] == site ? 1u << lane : 0u; });
       warp.converging &= ~together;
-      compute_warp_operation(lanes, together);
+      compute_warp_operation(warp, together);
       for_each_lane(together, [&](unsigned lane) { push_ready(w * kLanes + lane); });
     }
     if (!has_ready()) report_deadlock();
   }
 
-  [[noreturn]] void report_deadlock() {
-    Report report = here(ReportKind::kDeadlock);
-    report.counts[0] = waiting_;
-    report.counts[1] = static_cast<std::int64_t>(suspended_) - waiting_;
-    report.counts[2] = static_cast<std::int64_t>(count_) - suspended_;
-    report.line = waiting_ > 0 ? line_of(barrier_site_) : 0;
-    for (unsigned w = 0; w * kLanes < count_; ++w) {
-      if (warps_[w].count == 0) continue;
-      const unsigned lane = static_cast<unsigned>(__builtin_ctz(warps_[w].groups[0].arrived));
-      report.other_line = line_of(requests_[w * kLanes + lane].site);
-      break;
-    }
-    end_with(report);
-  }
-
   // Threads that have ended are all that is missing at the barrier: they should have met it.
   void check_barrier(unsigned exited) {
-    if (waiting_ == 0 || exited == 0 || waiting_ + exited != count_) return;
-    Report report = here(ReportKind::kBarrierAfterExit);
-    report.line = line_of(barrier_site_);
-    report.counts[0] = waiting_, report.counts[2] = exited;
-    const unsigned char* ended = std::find(exited_.data(), exited_.data() + count_, 1);
-    const uint3 index = slots_[static_cast<std::size_t>(ended - exited_.data())].index;
-    report.thread[0] = index.x, report.thread[1] = index.y, report.thread[2] = index.z;
-    end_with(report);
+    if (waiting_ != 0 && exited != 0 && waiting_ + exited == count_) report_barrier_after_exit(exited);
   }
 
   void release_barrier() {
     const int all = barrier_true_ == static_cast<int>(waiting_), any = barrier_true_ > 0;
     barrier_result_ = barrier_kind_ == kCount ? barrier_true_ : barrier_kind_ == kAnd ? all : any;
     const unsigned sleeping = waiting_ - 1;  // the last to arrive is running
-    if (order_kind_ == Order::kRandom) std::shuffle(at_barrier_.begin(), at_barrier_.begin() + sleeping, random_);
-    for (unsigned i = 0; i < sleeping; ++i) push_ready(at_barrier_[i]);
+    if (order_kind_ == Order::kRandom) std::shuffle(at_barrier_, at_barrier_ + sleeping, random_);
+    std::swap(ready_, at_barrier_);  // with every thread at the barrier, nothing else is ready
+    ready_first_ = 0, ready_last_ = sleeping;
     waiting_ = 0;
+  }
+
+  // Reports are out of line: their records must not widen the stack frames of a suspended thread.
+  [[noreturn, gnu::noinline, gnu::cold]] void report_barrier_sites(Site site) const {
+    Report report = here(ReportKind::kBarrierSites);
+    report.line = line_of(site);
+    report.other_line = line_of(barrier_site_);
+    report.counts[0] = waiting_;
+    end_with(report);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] void report_barrier_after_exit(unsigned exited) const {
+    Report report = here(ReportKind::kBarrierAfterExit);
+    report.line = line_of(barrier_site_);
+    report.counts[0] = waiting_, report.counts[2] = exited;
+    const auto ended = std::find(exited_.begin(), exited_.begin() + count_, 1) - exited_.begin();
+    const uint3 index = slots_[static_cast<std::size_t>(ended)].index;
+    report.thread[0] = index.x, report.thread[1] = index.y, report.thread[2] = index.z;
+    end_with(report);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] static void report_lane_outside(unsigned lane, unsigned mask, Site site) {
+    Report report = here(ReportKind::kLaneOutsideMask);
+    report.line = line_of(site);
+    report.counts[0] = lane, report.counts[1] = mask;
+    end_with(report);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] static void report_warp_sites(const Warp& warp, unsigned arrived,
+                                                                      unsigned others) {
+    const auto first = static_cast<unsigned>(__builtin_ctz(arrived));
+    const auto other = static_cast<unsigned>(__builtin_ctz(others));
+    Report report = here(ReportKind::kWarpSites);
+    report.line = line_of(warp.site[first]), report.other_line = line_of(warp.site[other]);
+    report.counts[0] = first, report.counts[1] = other;
+    end_with(report);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] void report_deadlock() const {
+    const auto suspended = static_cast<std::int64_t>(emulator_context.attention);
+    Report report = here(ReportKind::kDeadlock);
+    report.counts[0] = waiting_;
+    report.counts[1] = suspended - waiting_;
+    report.counts[2] = static_cast<std::int64_t>(count_) - suspended;
+    report.line = waiting_ > 0 ? line_of(barrier_site_) : 0;
+    for (unsigned w = 0; w * kLanes < count_; ++w) {
+      if (warps_[w].count == 0) continue;
+      report.other_line = line_of(warps_[w].site[static_cast<unsigned>(__builtin_ctz(warps_[w].groups[0].arrived))]);
+      break;
+    }
+    end_with(report);
   }
 
   FiberPool stacks_;
@@ -304,7 +322,7 @@ class BlockScheduler {
   KernelEntry kernel_ = nullptr;
   void** arguments_ = nullptr;
   unsigned count_ = 0;
-  unsigned suspended_ = 0;  // threads that started, did not end and are not running
+  int running_fiber_ = 0;  // threads that end without a switch hand it on to the next
   unsigned ready_first_ = 0, ready_last_ = 0;
   unsigned waiting_ = 0;  // threads at the barrier
   Site barrier_site_ = 0;
@@ -312,12 +330,12 @@ class BlockScheduler {
   Order order_kind_ = Order::kForward;
   std::uint64_t seed_ = 0;
   std::minstd_rand random_;
-  std::array<std::uint16_t, kMaxBlockThreads> ready_{}, at_barrier_{};
-  std::array<int, kMaxBlockThreads> fiber_of_{};
+  std::array<std::array<std::uint16_t, kMaxBlockThreads>, 2> queues_{};
+  std::uint16_t *ready_ = queues_[0].data(), *at_barrier_ = queues_[1].data();
+  std::array<int, kMaxBlockThreads> fiber_of_{};  // of suspended threads
   std::array<ThreadSlot, kMaxBlockThreads> slots_{}, order_{};
   std::array<unsigned char, kMaxBlockThreads> exited_{};
   std::array<Suspended, kMaxBlockThreads> states_{};
-  std::array<LaneRequest, kMaxBlockThreads> requests_{};
   std::array<Warp, kMaxBlockThreads / kLanes> warps_{};
 
   static inline thread_local BlockScheduler* current_ = nullptr;

@@ -66,13 +66,12 @@ int emulator_barrier(int kind, int predicate, emulator::Site site) {
 }
 
 std::uint64_t emulator_warp(int operation, unsigned mask, std::uint64_t value, int source_lane, emulator::Site site) {
-  return BlockScheduler::current()->warp_operation(
-      {operation, site, mask, source_lane & 31, value, 0, nullptr, nullptr});
+  return BlockScheduler::current()->warp_operation(operation, mask, value, source_lane, site);
 }
 
 void emulator_warp_collective(unsigned mask, void* payload, emulator::CollectiveFunction function,
                               emulator::Site site) {
-  BlockScheduler::current()->warp_operation({emulator::kCollective, site, mask, 0, 0, 0, payload, function});
+  BlockScheduler::current()->warp_collective(mask, payload, function, site);
 }
 
 void emulator_thread_ended() { BlockScheduler::current()->thread_ended(); }

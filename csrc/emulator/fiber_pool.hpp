@@ -16,6 +16,11 @@ constexpr std::size_t kStackBytes = 256 * 1024;  // of one CUDA thread: its loca
 constexpr std::size_t kStackGuardBytes = 16 * 1024;  // a multiple of every page size in use
 constexpr std::size_t kFibersPerSlab = 32;
 
+struct Stack {
+  char* start;  // lowest address, above the guard
+  std::size_t bytes;
+};
+
 class FiberPool {
  public:
   FiberPool() = default;
@@ -33,12 +38,7 @@ class FiberPool {
   }
   void release(int fiber) { free_.push_back(fiber); }
 
-  // Stack tops are staggered: at one distance modulo the cache's way size they would all share a few cache sets.
-  char* stack(int fiber) const {
-    return slabs_[static_cast<std::size_t>(fiber) / kFibersPerSlab] +
-           (static_cast<std::size_t>(fiber) % kFibersPerSlab) * kStride + kStackGuardBytes;
-  }
-  static std::size_t usable_bytes(int fiber) { return kStackBytes - (static_cast<std::size_t>(fiber) % 16) * 256; }
+  const Stack& stack(int fiber) const { return all_[static_cast<std::size_t>(fiber)]; }
 
   bool is_guard(std::uintptr_t address) const {
     for (const char* slab : slabs_) {
@@ -57,13 +57,19 @@ class FiberPool {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) end_with(here(ReportKind::kOutOfMemory));
     char* slab = static_cast<char*>(memory);
-    const int first = static_cast<int>(slabs_.size() * kFibersPerSlab);
     slabs_.push_back(slab);
-    for (std::size_t i = 0; i < kFibersPerSlab; ++i) mprotect(slab + i * kStride, kStackGuardBytes, PROT_NONE);
+    const int first = static_cast<int>(all_.size());
+    for (std::size_t i = 0; i < kFibersPerSlab; ++i) {
+      char* guard = slab + i * kStride;
+      mprotect(guard, kStackGuardBytes, PROT_NONE);
+      // Tops are staggered: at one distance modulo the cache's way size they would all share a few cache sets.
+      all_.push_back({guard + kStackGuardBytes, kStackBytes - i % 16 * 256});
+    }
     for (int i = static_cast<int>(kFibersPerSlab) - 1; i >= 0; --i) free_.push_back(first + i);
   }
 
   std::vector<char*> slabs_;
+  std::vector<Stack> all_;
   std::vector<int> free_;
 };
 

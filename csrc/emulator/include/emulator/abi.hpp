@@ -27,7 +27,7 @@ struct Context {
   uint3 thread_index;
   unsigned linear;
   uint3 block_index;
-  unsigned attention;  // not 0: some thread of the block is suspended, so ending a thread needs the scheduler
+  unsigned attention;  // threads that started, did not end and do not run; while there are any, ends are scheduled
   dim3 block_dim;
   unsigned next;  // position in `order` of the first thread that was never started
   dim3 grid_dim;

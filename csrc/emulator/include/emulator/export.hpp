@@ -1,6 +1,7 @@
 // Exports of a compiled kernel: an entry that runs the threads of a block, and its parameters' kinds and sizes.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -16,7 +17,8 @@ inline void next_thread() {
   Context& context = emulator_context;
   context.exited[context.linear] = 1;
   if (__builtin_expect(context.attention == 0 && context.next < context.count, 1)) {
-    const ThreadSlot& slot = context.order[context.next++];
+    ThreadSlot slot;  // copied as bytes: the sanitizer would check an access through the pointer
+    std::memcpy(&slot, context.order + context.next++, sizeof slot);
     context.thread_index = slot.index;
     context.linear = slot.linear;
     return;
@@ -55,9 +57,18 @@ struct Kernel<void (*)(P...)> {
     return {kParameters, {{parameter_kind<std::remove_cv_t<P>>(), static_cast<std::int32_t>(sizeof(P))}..., {0, 0}}};
   }
 
+  template <class T>
+  static T load(const void* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+
   template <class Function, std::size_t... I>
   [[gnu::always_inline]] static void run(Function kernel, void** arguments, std::index_sequence<I...>) {
-    run_with(kernel, *static_cast<std::remove_cv_t<P>*>(arguments[I])...);
+    void* slots[sizeof...(P) + 1];
+    std::memcpy(slots, arguments, sizeof...(P) * sizeof *slots);
+    run_with(kernel, load<std::remove_cv_t<P>>(slots[I])...);
   }
   template <class Function>
   [[gnu::always_inline]] static void run_with(Function kernel, P... arguments) {

@@ -8,7 +8,7 @@ UNARY = {
     "kb": uniform(x=(4096, 393216)),
     "kb_v0": normal(x=(16, 16384)),
 }
-HEAVY = {**UNARY, "cpu": uniform(x=(60, 8200))}  # for functions that cost a CPU ten times as much as a comparison
+HEAVY = {**UNARY, "cpu": uniform(x=(100, 8200))}  # for functions that cost a CPU ten times as much as a comparison
 
 
 def relu(nn, x):

@@ -74,7 +74,7 @@ ROW_SCALING = Task(
     family="matmul",
     source=forward_text(row_scaling),
     sizes={
-        "cpu": uniform(A=(900,), B=(900, 1000)),
+        "cpu": uniform(A=(1300,), B=(1300, 1000)),
         "kb": uniform(A=(4096,), B=(4096, 4096)),
         "kb_v0": normal(A=(4096,), B=(4096, 4096)),
     },

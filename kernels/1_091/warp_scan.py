@@ -1,11 +1,11 @@
-"""One warp per row: 32 elements per lane in registers, lane totals scanned by shuffles.
+"""One warp per row from its end: 32 elements per lane, lane totals scanned by shuffles.
 
-A tile of 1,024 elements is read once, where the plain program reads its row twice. Tiles come from the end of the row. A lane
-turns its eight float4 into a running sum in registers, five shuffles give the sum of the lanes after it, and a carry links the
-tiles. There is no shared memory and no barrier. A lane's 128 bytes are one cache line, so its eight loads hit L1 after the
-first; the lines of a warp are contiguous. Rows are a multiple of four long at every size.
+A tile is 1,024 elements. A lane adds up its eight float4, five shuffles give the sum of the lanes after it, and a second walk
+over the same 128 bytes, one cache line that is still in L1, writes the running sums from right to left. Inside a float4 the four
+partial sums do not wait for the running one, so the chain of dependent additions is a quarter as long. There is no shared
+memory and no barrier. Rows are a multiple of four long at every size.
 
-Techniques: warp per row, one pass instead of two, float4 loads, several items per thread, warp shuffles
+Techniques: warp per row, float4 loads, several items per thread, warp shuffles
 """
 import cupy as cp
 
@@ -19,30 +19,30 @@ extern "C" __global__ void suffix_warp(const float* x, float* out, int rows, int
   float carry = 0.0f;
   for (int tile = (columns - 1) / 1024 * 1024; tile >= 0; tile -= 1024) {
     int first = tile + 32 * lane;
-    float4 v[8];
-    float sum = 0.0f;
-    #pragma unroll
-    for (int k = 7; k >= 0; --k) {
-      v[k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      if (first + 4 * k < columns) v[k] = *(const float4*)(row + first + 4 * k);
-      float cd = v[k].z + v[k].w;
-      v[k] = make_float4(sum + (cd + (v[k].x + v[k].y)), sum + (cd + v[k].y), sum + cd, sum + v[k].w);
-      sum = v[k].x;
+    int last = min(first + 32, columns);
+    float own = 0.0f;
+    for (int i = first; i < last; i += 4) {
+      float4 v = *(const float4*)(row + i);
+      own += (v.x + v.y) + (v.z + v.w);
     }
-    float scan = sum;
+    float scan = own;
     for (int d = 1; d < 32; d *= 2) {
       float right = __shfl_down_sync(0xffffffffu, scan, d);
       if (lane + d < 32) scan += right;
     }
-    float after = __shfl_down_sync(0xffffffffu, scan, 1);
-    after = carry + (lane < 31 ? after : 0.0f);
-    #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      if (first + 4 * k < columns) {
-        *(float4*)(y + first + 4 * k) = make_float4(after + v[k].x, after + v[k].y, after + v[k].z, after + v[k].w);
-      }
+    float sum = carry + (scan - own);
+    for (int i = last - 4; i >= first; i -= 4) {
+      float4 v = *(const float4*)(row + i);
+      float ab = v.x + v.y;
+      float cd = v.z + v.w;
+      v.w += sum;
+      v.z = sum + cd;
+      v.y = sum + (cd + v.y);
+      v.x = sum + (ab + cd);
+      sum = v.x;
+      *(float4*)(y + i) = v;
     }
-    carry += __shfl_sync(0xffffffffu, scan, 0);
+    if (tile > 0) carry = __shfl_sync(0xffffffffu, sum, 0);
   }
 }
 '''

@@ -165,16 +165,23 @@ def _join_lines(text: str) -> str:
     return re.sub(r"(?:[^\n]*\\\n)+[^\n]*", join, text)
 
 
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
 def lower(text: str) -> Lowered:
     """The host compiler's form of one module. Raises ProgramFault `unsupported` or `compile_error`."""
     text = _join_lines(text.replace("\r\n", "\n"))
     code = without_literals(text)
     _check_supported(code)
-    includes, edits = [], _lower_words(text, code) + _lower_dynamic_shared(code)
+    includes, directives = [], []
     for match in _INCLUDE.finditer(code):
         rest = text[match.start("rest") : match.end("rest")]
         includes.append(_include(rest, _line(text, match.start())))
-        edits.append((match.start(), match.end(), ""))
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
+        directives.append((match.start(), match.end(), ""))
+    text = _edited(text, directives)
+    text = _edited(text, _lower_dynamic_shared(without_literals(text)))
+    text = _edited(text, _lower_words(text, without_literals(text)))
     return Lowered(text=text, includes=tuple(dict.fromkeys(includes)), macros=tuple(_DEFINE.findall(code)))

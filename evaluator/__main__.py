@@ -185,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _adder(commands) -> Callable[..., argparse.ArgumentParser]:  # type: ignore[no-untyped-def]
+def _adder(commands) -> Callable[..., argparse.ArgumentParser]:
     def add(name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         parser.set_defaults(command=command)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluator import _core
-from evaluator.judge.oracle import Expected
+from evaluator.judge.expected import Accuracy, Expected
 from evaluator.records import Outcome
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
@@ -23,13 +23,13 @@ SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}
 # program over all cases, sums taken left to right included. Recalibrate with `python -m evaluator.judge.calibrate`.
 N_EPS = {
     "elementwise": 16.0,
-    "rowwise": 128.0,
-    "reduction": 128.0,
-    "scan": 128.0,
+    "rowwise": 64.0,
+    "reduction": 64.0,
+    "scan": 64.0,
     "matmul": 64.0,
-    "loss": 128.0,
+    "loss": 64.0,
 }
-N_EPS_DEFAULT = 128.0
+N_EPS_DEFAULT = 64.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,22 +63,22 @@ class Finding:
         )
 
 
-def bound_for(reference_errors: _core.Comparison, family: str, precision: str) -> Bound:
+def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
     """The bound of one output of floats: the larger of 8 x the reference's own error and n_eps spacings."""
     # TF32 and half round the operands once; sums are still float32, so the family's allowance does not scale with them.
     coarse = 0.0 if precision == "fp32" else 4 * SPACING[precision]
     allowed = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"] + coarse
     return Bound(
-        norm=max(REFERENCE_FACTOR * reference_errors.norm_error, allowed),
-        element=max(REFERENCE_FACTOR * reference_errors.element_error, allowed),
+        norm=max(REFERENCE_FACTOR * reference.norm_error, allowed),
+        element=max(REFERENCE_FACTOR * reference.element_error, allowed),
     )
 
 
 def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:
     """The bound of every output; nothing may be off in integers, nor where any order of summation is exact."""
     return [
-        EQUAL if _equality_due(expected, index) else bound_for(errors, family, precision)
-        for index, errors in enumerate(expected.reference_errors)
+        EQUAL if expected.integral or not accuracy.dtype.startswith("float") else bound_for(accuracy, family, precision)
+        for accuracy in expected.accuracies
     ]
 
 
@@ -89,10 +89,6 @@ def measure(seen: Sequence[np.ndarray], expected: Expected, family: str, precisi
         Finding(output=index, errors=_core.compare(np.ascontiguousarray(array), exact), bound=bound)
         for index, (array, exact, bound) in enumerate(zip(seen, expected.exact, bounds, strict=True))
     ]
-
-
-def _equality_due(expected: Expected, index: int) -> bool:
-    return expected.integral or not np.issubdtype(expected.reference[index].dtype, np.floating)
 
 
 def precision_of(errors: _core.Comparison) -> str:

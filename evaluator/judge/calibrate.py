@@ -19,7 +19,8 @@ from evaluator.devices import cpu
 from evaluator.judge import table
 from evaluator.judge.bounds import EQUAL, N_EPS, N_EPS_DEFAULT, REFERENCE_FACTOR, SPACING, measure
 from evaluator.judge.cases import cases_of
-from evaluator.judge.oracle import Expected, Oracle
+from evaluator.judge.expected import Expected
+from evaluator.judge.oracle import Oracle
 from evaluator.judge.seeds import derive
 from evaluator.program.screen import screen
 from evaluator.program.trace import trace
@@ -31,7 +32,7 @@ from evaluator.tasks.task import Task
 def spacings(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> float:
     """Largest error of a run in float32 spacings, 0 where eight times the reference's own error covers it."""
     worst = 0.0
-    for finding, own in zip(measure(outputs, expected, task.family, "fp32"), expected.reference_errors, strict=True):
+    for finding, own in zip(measure(outputs, expected, task.family, "fp32"), expected.accuracies, strict=True):
         if finding.bound == EQUAL:
             continue  # equality is due, nothing to calibrate
         seen = finding.errors

@@ -37,7 +37,9 @@ def small(arrays: Arrays, rng: np.random.Generator) -> Arrays:
 
 def heavy_tailed(arrays: Arrays, rng: np.random.Generator) -> Arrays:
     """Factors exp(2 z), at most 1,000: a few elements carry each sum, so a partial reduction is far off."""
-    return _first(arrays, lambda x: x * np.minimum(np.exp(2 * rng.standard_normal(x.shape)), 1000).astype(x.dtype))
+    return _first(
+        arrays, lambda x: x * np.minimum(np.exp(2 * rng.standard_normal(x.shape, np.float32)), 1000).astype(x.dtype)
+    )
 
 
 def one_changed(arrays: Arrays, rng: np.random.Generator) -> Arrays:

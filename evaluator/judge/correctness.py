@@ -9,9 +9,10 @@ from evaluator import _core
 from evaluator.devices import cpu
 from evaluator.judge.bounds import Finding, bounds_of, describe, measure, outcome_of
 from evaluator.judge.cases import cases_of
+from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import PASSES, guarded_run
 from evaluator.judge.modes import Effort
-from evaluator.judge.oracle import Expected, Oracle
+from evaluator.judge.oracle import Oracle
 from evaluator.judge.seeds import derive
 from evaluator.records import CaseError, Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task

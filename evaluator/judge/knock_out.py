@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from evaluator.devices import cpu
+from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
-from evaluator.judge.oracle import Expected
 from evaluator.program.plan import Launch, Matmul, Plan
 from evaluator.records import Limits, ProgramFault
 from evaluator.tasks.task import Task

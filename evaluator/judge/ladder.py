@@ -7,12 +7,13 @@ from evaluator.devices import cpu
 from evaluator.judge.baseline import Baselines, plain_text
 from evaluator.judge.clock import Clock, ClockedSession
 from evaluator.judge.correctness import Case, check_cases, check_orders, judge_case, schedule, worst_of_each
+from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import idle_launches, own_kernel_share
 from evaluator.judge.memory_safety import PASSES, guarded_run, replay_on_new_contents
 from evaluator.judge.modes import EFFORTS
-from evaluator.judge.oracle import Expected, Oracle
+from evaluator.judge.oracle import Oracle
 from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
 from evaluator.judge.seeds import derive
 from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs

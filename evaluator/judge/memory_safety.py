@@ -7,7 +7,7 @@ import numpy as np
 
 from evaluator.devices import cpu
 from evaluator.judge.bounds import measure
-from evaluator.judge.oracle import Expected
+from evaluator.judge.expected import Expected
 from evaluator.records import Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
 

@@ -1,16 +1,14 @@
 """The oracle: a task's own reference in float64, in a JAX process of its own because 64-bit mode is process-wide."""
 
 import collections
-import dataclasses
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from evaluator import _core
 from evaluator.judge import oracle_child
 from evaluator.judge.cases import inputs_for
 from evaluator.judge.child import Child
+from evaluator.judge.expected import Expected
 from evaluator.tasks.task import Task
 
 OutputSpec = tuple[tuple[int, ...], str]  # shape, dtype
@@ -20,30 +18,6 @@ class OracleError(RuntimeError):
     """The oracle could not answer: a fault of ours or of the task's text, never of a program."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Expected:
-    """What one case must give."""
-
-    inputs: tuple[np.ndarray, ...]  # inputs then parameters, dtypes as in the task; never written to
-    reference: tuple[np.ndarray, ...]  # the reference at the task's own precision
-    exact: tuple[np.ndarray, ...]  # the reference on the same inputs in float64
-    integral: bool  # any order of summation is exact in float32 here, so that equality is due
-
-    @functools.cached_property
-    def reference_errors(self) -> tuple[_core.Comparison, ...]:
-        """How far the reference at its own precision is from the exact values, output by output."""
-        return tuple(map(_core.compare, map(np.ascontiguousarray, self.reference), self.exact))
-
-    @functools.cached_property
-    def usable(self) -> bool:
-        """Whether the reference itself stays finite wherever the exact result fits its type."""
-        return all(map(_no_worse, self.reference, self.exact))
-
-    @property
-    def nbytes(self) -> int:
-        return sum(x.nbytes for x in (*self.inputs, *self.reference, *self.exact))
-
-
 class Oracle:
     """Expected values of tasks, from a child that starts at the first question and is restarted when it fails.
 
@@ -51,7 +25,7 @@ class Oracle:
     one answer may take, compilation by XLA included.
     """
 
-    def __init__(self, cache_bytes: int = 256 << 20, deadline_s: float = 120.0):
+    def __init__(self, cache_bytes: int = 384 << 20, deadline_s: float = 120.0):
         self._cache_bytes = cache_bytes
         self._deadline_s = deadline_s
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
@@ -97,10 +71,10 @@ class Oracle:
 
     def answer(self, task: Task, size: str, inputs: Sequence[np.ndarray], integral: bool = False) -> Expected:
         """Expected outputs on the given inputs, not cached."""
-        reference, exact, summable = self._ask("evaluate", task, size, (list(inputs), integral))
-        for array in (*inputs, *reference, *exact):
+        exact, accuracies, summable = self._ask("evaluate", task, size, (list(inputs), integral))
+        for array in (*inputs, *exact):
             array.flags.writeable = False
-        return Expected(tuple(inputs), tuple(reference), tuple(exact), summable)
+        return Expected(tuple(inputs), tuple(exact), accuracies, summable)
 
     def _keep(self, key: tuple, answer: Expected) -> None:
         if answer.nbytes > self._cache_bytes:
@@ -135,10 +109,3 @@ class Oracle:
         if not good:
             raise OracleError(f"the reference of task {task.id} failed at size {size}: {value}")
         return value
-
-
-def _no_worse(reference: np.ndarray, exact: np.ndarray) -> bool:
-    if not np.issubdtype(reference.dtype, np.floating):
-        return True
-    with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
-        return bool(np.all(np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))))

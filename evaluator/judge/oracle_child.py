@@ -6,6 +6,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from evaluator.judge.expected import Accuracy, accuracies
 from evaluator.tasks.task import Task
 
 FLOAT32_INTEGERS = 2.0**24  # every integer up to here is a float32, so sums below it are exact in any order
@@ -45,17 +46,18 @@ class Evaluator:
 
     def evaluate(
         self, task: Task, size: str, inputs: list[np.ndarray], integral: bool
-    ) -> tuple[list[np.ndarray], list[np.ndarray], bool]:
-        """The reference as it is, in float64, and whether the sums behind it are exact in float32 in any order."""
+    ) -> tuple[list[np.ndarray], tuple[Accuracy, ...], bool]:
+        """Exact values, the reference's accuracy, and whether float32 sums behind them are exact in any order."""
         both = self._both(task, size)
         reference, exact = both(inputs, _widened(inputs))
         reference, exact = _own(reference), [np.asarray(x, np.float64) for x in _own(exact)]
-        if not integral or not _whole(exact) or not _equal(reference, exact):
-            return reference, exact, False
+        accuracy = accuracies(reference, exact)
+        if not integral or not _whole(exact) or any(one.norm_error for one in accuracy):
+            return exact, accuracy, False
         # With every operand's sign gone nothing cancels: this bounds every partial sum of a linear task.
         _, magnitudes = both(inputs, [np.abs(x) if x.dtype == np.float64 else x for x in _widened(inputs)])
         bounded = all(np.max(np.abs(x), initial=0) < FLOAT32_INTEGERS for x in _own(magnitudes))
-        return reference, exact, bounded and self._affine(both, inputs)
+        return exact, accuracy, bounded and self._affine(both, inputs)
 
     @staticmethod
     def _affine(both: Callable, inputs: list[np.ndarray]) -> bool:
@@ -99,7 +101,3 @@ def _own(arrays: Sequence) -> list[np.ndarray]:
 
 def _whole(arrays: Sequence[np.ndarray]) -> bool:
     return all(bool(np.all(x == np.rint(x))) for x in arrays)
-
-
-def _equal(reference: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> bool:
-    return all(np.array_equal(low, high) for low, high in zip(reference, exact, strict=True))

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from evaluator.devices import cpu
+from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
-from evaluator.judge.oracle import Expected
 from evaluator.records import Interval, Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
 

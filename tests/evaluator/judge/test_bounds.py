@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
-from evaluator.judge.oracle import Expected
+from evaluator.judge.expected import Expected, accuracies
 from evaluator.records import Outcome
 
 RNG = np.random.default_rng(7)
@@ -13,7 +13,7 @@ EXACT = RNG.standard_normal((64, 100))
 
 def expected(exact=EXACT, reference=None, integral=False):
     low = exact.astype(np.float32) if reference is None else reference
-    return Expected(inputs=(), reference=(low,), exact=(exact,), integral=integral)
+    return Expected(inputs=(), exact=(exact,), accuracies=accuracies([low], [exact]), integral=integral)
 
 
 def finding(seen, **kwargs):
@@ -50,7 +50,7 @@ def test_integral_outputs_must_be_equal():
 
 def test_indices_must_be_equal():
     indices = np.arange(6)
-    answer = Expected(inputs=(), reference=(indices,), exact=(indices.astype(float),), integral=False)
+    answer = expected(exact=indices.astype(float), reference=indices)
     assert measure([indices], answer, "reduction", "fp32")[0].ok
     assert not measure([indices + np.eye(1, 6, 2, dtype=int)[0]], answer, "reduction", "fp32")[0].ok
 

@@ -11,6 +11,8 @@ from cudal1_jax.corpus import folder, make, statistics
 from cudal1_jax.corpus.folder import CorpusError, Recipe
 from cudal1_jax.policy import tokenizer
 
+SHARD = 500  # examples drawn at a time
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 a program of the corpus is not ok, 2 wrong use."""
@@ -44,6 +46,7 @@ def _make(options: argparse.Namespace) -> int:
         count=options.count,
         contrastive_share=options.contrastive_share,
         most_tokens=options.most_tokens,
+        shard=min(SHARD, options.count),
         version=folder.generator_version(),
     )
     make.make(options.out, recipe, options.workers)

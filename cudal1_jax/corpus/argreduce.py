@@ -1,6 +1,7 @@
 """Argmax and argmin along one dimension, with steps before them that never round."""
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -63,11 +64,14 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         task=workload.task(FAMILY, formula.source(spec.arguments), arrays),
         canonical=(*prologue.names, f"{spec.name}@{lines.where}"),
         bottleneck=rng.choice(BOTTLENECKS),
-        writers=tuple(
-            partial(form, spec)
-            for form in ((by_row, by_warp, by_block) if lines.contiguous else (by_line, by_grid, by_line))
-        ),
+        writers=tuple(partial(form, spec) for form in _forms(lines)),
     )
+
+
+def _forms(lines: Lines) -> tuple[Callable[[Spec, Random], Program], ...]:
+    if not lines.contiguous:
+        return (by_line, by_grid)
+    return (by_row, by_warp, by_block) if lines.suit_warps else (by_row,)
 
 
 BOTTLENECKS = (
@@ -184,7 +188,7 @@ def by_warp(spec: Spec, rng: Random) -> Program:
 
 
 def by_block(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng, (32, 64, 128))
+    setting = _setting(spec, rng, spec.lines.blocks((32, 64, 128)))
     path = walk.block_per_row(setting.style, setting.extents)
     pick, threads = setting.pick, setting.style.block
     body = [

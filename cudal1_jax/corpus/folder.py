@@ -27,6 +27,7 @@ class Recipe:
     count: int  # examples, single and contrastive together
     contrastive_share: float
     most_tokens: int  # of a program
+    shard: int  # candidates drawn at a time; programs that an earlier shard holds are then left out
     version: str  # of the generator: digest of its source
 
     @property

@@ -9,7 +9,7 @@ from cudal1_jax.corpus.example import Contest, Example, single
 from cudal1_jax.corpus.program import Program
 from cudal1_jax.corpus.workload import Workload
 
-ELEMENTS = (4_000, 400_000)  # elements of a task's largest array
+ELEMENTS = (4_000, 600_000)  # elements of a task's largest array
 CONTEST_ELEMENTS = (40_000, 400_000)  # large enough for differences to show on the emulator
 CANDIDATES = 3
 HELD_OUT = {  # tasks kept out of training, by generator

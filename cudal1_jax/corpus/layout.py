@@ -13,6 +13,10 @@ DIMENSIONS = {  # names of the extents in `forward`, by rank
 }
 
 
+# The longest line that one float32 accumulator may add up: one huge value swallows the last bits of all that follow.
+LONGEST_SUM = 2048
+
+
 @dataclasses.dataclass(frozen=True)
 class Lines:
     """An array seen as lines along `dims`, which are adjacent: outer x length x inner elements."""
@@ -35,6 +39,15 @@ class Lines:
     @property
     def outer(self) -> int:
         return math.prod(self.shape[: self.dims[0]])
+
+    @property
+    def suit_warps(self) -> bool:
+        """Whether a warp per line has work for its lanes."""
+        return self.length >= 32
+
+    def blocks(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """Those numbers of threads for which a block per line has work: barriers of idle threads cost time too."""
+        return tuple(count for count in counts if count <= self.length)
 
     @property
     def where(self) -> str:
@@ -104,7 +117,9 @@ def draw_strided(rng: Random, elements: tuple[int, int], ranks: Sequence[int] = 
     """Lines whose elements lie apart: dimension 0 of a matrix, 0 or 1 of a larger array."""
     rank = rng.choice(ranks)
     dim = 0 if rank == 2 else rng.choice((1, 1, 1, 0))
-    return Lines(draw_shape(rng, rank, elements), (dim,))
+    while (lines := Lines(draw_shape(rng, rank, elements), (dim,))).length > LONGEST_SUM:
+        pass
+    return lines
 
 
 def draw_shape(rng: Random, rank: int, elements: tuple[int, int]) -> tuple[int, ...]:

@@ -14,12 +14,12 @@ from cudal1_jax.corpus.example import Contest, Example
 from cudal1_jax.corpus.folder import Recipe
 from cudal1_jax.policy import tokenizer
 
-SHARD = 500  # candidates drawn per shard; programs that an earlier shard holds are then left out
 Item = TypeVar("Item", Example, Contest)
 
 
 def make(out: Path, recipe: Recipe, workers: int) -> None:
-    """Write everything that needs no measurement. The same recipe gives the same bytes, stopped or not."""
+    """Write everything that needs no measurement. The same recipe gives the same bytes, stopped or not, however many
+    processes draw."""
     folder.open_for(out, recipe)
     held_out = generate.held_out(recipe.seed, _fits(recipe.most_tokens))
     if not (out / folder.HELD_OUT).exists():
@@ -86,11 +86,11 @@ def _drawn(draw: Callable[[int], list[Item]], first: int, workers: int) -> Itera
 
 
 def _singles(recipe: Recipe, banned: frozenset[str], shard: int) -> list[Example]:
-    return generate.singles(recipe.seed, shard, SHARD, banned, _fits(recipe.most_tokens))
+    return generate.singles(recipe.seed, shard, recipe.shard, banned, _fits(recipe.most_tokens))
 
 
 def _contests(recipe: Recipe, banned: frozenset[str], shard: int) -> list[Contest]:
-    return generate.contests(recipe.seed, shard, SHARD, banned, _fits(recipe.most_tokens))
+    return generate.contests(recipe.seed, shard, recipe.shard, banned, _fits(recipe.most_tokens))
 
 
 def _fits(most_tokens: int) -> Callable[[str], bool]:

@@ -1,9 +1,9 @@
 """Measures the programs of contests on the emulator and turns them into contrastive examples."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tqdm import tqdm
 
@@ -11,16 +11,31 @@ from cudal1_jax.corpus import example, folder
 from cudal1_jax.corpus.example import Contest
 from evaluator.judge.job import Job
 from evaluator.program.identity import sha256
-from evaluator.records import Interval, Limits, Mode
+from evaluator.records import Interval, Limits, Mode, Verdict
 from evaluator.workers.local import LocalPool
 
 MEASURED = "measured.jsonl"  # one line per program: contest, sha256, outcome, speed-up over the plain program
 TIMING_S = 0.1  # time for the pairs of one program; differences of a few percent are told apart
 CASES = ("large",)  # correctness is the business of `verify`; one hidden case guards the figures here
-SHARD = 500
+SHARD = 500  # examples of a file
+
+
+class Pool(Protocol):
+    """Where programs are judged: `evaluator.workers.local.LocalPool`, or a scripted one in tests."""
+
+    def submit(self, job: Job) -> None: ...
+
+    def completed(self) -> Iterator[tuple[Job, Verdict]]: ...
 
 
 def measure(out: Path, workers: int) -> int:
+    """Measure the contests of a corpus on `workers` processes; see `measure_with`."""
+    limits = Limits(timing_s=dict.fromkeys(Mode, TIMING_S))
+    with LocalPool(workers, {"mode": Mode.QUICK, "limits": limits}) as pool:
+        return measure_with(out, pool)
+
+
+def measure_with(out: Path, pool: Pool) -> int:
     """Measure what is not measured yet, then write the contrastive examples. Returns how many programs were not ok.
 
     Figures are kept as they come in, so a run that is stopped measures nothing twice.
@@ -29,10 +44,9 @@ def measure(out: Path, workers: int) -> int:
     known = _read(out / MEASURED)
     jobs = [job for contest in contests for job in _jobs(contest) if job.key not in known]
     if jobs:
-        limits = Limits(timing_s=dict.fromkeys(Mode, TIMING_S))
-        with LocalPool(workers, {"mode": Mode.QUICK, "limits": limits}) as pool, (out / MEASURED).open("a") as file:
-            for job in jobs:
-                pool.submit(job)
+        for job in jobs:
+            pool.submit(job)
+        with (out / MEASURED).open("a", encoding="utf-8") as file:
             for job, verdict in tqdm(pool.completed(), total=len(jobs), desc="measuring", unit=" programs"):
                 interval = verdict.speedups.get("plain")
                 record = {

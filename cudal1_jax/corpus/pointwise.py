@@ -177,20 +177,20 @@ class Step:
 
     def nn(self, value: str, operand: str | None = None) -> str:
         """The step's text in the `nn` namespace, applied to `value`."""
-        return self._fill(self.kind.nn, value, operand or self.operand)
+        return _filled(self.kind.nn, value, operand or self.operand, self.constants)
 
     def cuda(self, value: str, operand: str | None = None) -> str:
         """The step's CUDA expression of `value`, which must be a name, an index expression or a call."""
-        return self._fill(self.kind.cuda, value, operand)
+        constants = self.named or tuple(map(literal, self.constants))
+        return _filled(self.kind.cuda, value, operand, constants)
 
     @property
     def uses_value_twice(self) -> bool:
         return self.kind.cuda.count("{v}") > 1
 
-    def _fill(self, template: str, value: str, operand: str | None) -> str:
-        constants = self.constants if template is self.kind.nn else self.named or map(literal, self.constants)
-        letters = dict(zip("cd", constants, strict=False))
-        return template.format(v=value, y=operand, **letters)
+
+def _filled(template: str, value: str, operand: str | None, constants: tuple[str, ...]) -> str:
+    return template.format(v=value, y=operand, **dict(zip("cd", constants, strict=False)))
 
 
 def literal(constant: str) -> str:

@@ -13,6 +13,8 @@ from cudal1_jax.corpus.naming import reduction_name
 from cudal1_jax.corpus.program import Kernel, Launch, Program, block, render
 from cudal1_jax.corpus.style import Style
 
+BLOCKS = (32, 64, 64, 128, 128, 256)  # threads that share a row
+
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
@@ -141,7 +143,7 @@ def row_accumulators(spec: Spec, rng: Random) -> Program:
 
 
 def block_tree(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng, (32, 64, 64, 128, 128, 256))
+    setting = _setting(spec, rng, spec.lines.blocks(BLOCKS))
     wording, extents, acc = setting.style, setting.extents, spec.fold.variable
     row, j, columns, threads = wording.row, wording.column, wording.columns, wording.block
     part = rng.choice(("part", "shared", "partial", "cache"))
@@ -209,7 +211,7 @@ def vector_row(spec: Spec, rng: Random) -> Program:
         return f"{function}({values})" if spec.prologue.steps else values
 
     updates = [spec.fold.update(acc, part(letter)) for letter in "xyzw"]
-    warp = rng.random() < 0.5
+    warp = spec.lines.length > layout.LONGEST_SUM or (spec.lines.length >= 128 and rng.random() < 0.5)
     first, step = ("threadIdx.x", f"{j} += 32") if warp else ("0", f"++{j}")
     loop = block(f"for (int {j} = {first}; {j} < {columns} / 4; {step})", [*loads, *updates])
     head = [f"float {acc} = {spec.fold.start};", *loop]
@@ -387,7 +389,12 @@ def _plus(text: str, amount: int) -> str:
 def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Writers for a reduction, the plain one first."""
     if spec.lines.contiguous:
-        rows = (row_per_thread, row_accumulators, block_tree, warp_per_row)
-        simple = not (spec.fold.uses_value_twice and spec.prologue.steps)
-        return (*rows, vector_row) if spec.lines.length % 4 == 0 and simple else rows
+        alone = spec.fold.exact or spec.lines.length <= layout.LONGEST_SUM
+        vectors = spec.lines.length % 4 == 0 and not (spec.fold.uses_value_twice and spec.prologue.steps)
+        return (
+            *((row_per_thread, row_accumulators) if alone else ()),
+            *((block_tree,) if spec.lines.blocks(BLOCKS) else ()),
+            *((warp_per_row,) if spec.lines.suit_warps else ()),
+            *((vector_row,) if vectors else ()),
+        )
     return (line_per_thread, line_accumulators, outputs_per_thread, split_line)

@@ -19,7 +19,7 @@ from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
 FAMILY = "rowwise"
-LONG = 2048  # a mean of more values than this, added one by one in float32, is too far off to centre by
+BLOCKS = (64, 128, 128, 256)  # threads that share a row
 CASES = (
     *("negated", "large", "heavy_tailed", "one_changed", "structured"),
     *("shifted", "permuted", "small", "integers"),
@@ -128,15 +128,16 @@ def _cases(spec: Spec) -> tuple[str, ...] | None:
 
 
 def _forms(spec: Spec) -> tuple:
-    long = spec.kind.centred and spec.lines.length > LONG
-    forms = [] if long and spec.lines.contiguous else [thread_passes]
+    short = spec.lines.length <= layout.LONGEST_SUM
+    forms = [thread_passes] if short else []
     if spec.lines.contiguous:
-        forms += [warp_passes, block_passes]
-        if spec.kind.name == "softmax" and not spec.prologue.steps and len(spec.epilogue.steps) < 2:
+        forms += [warp_passes] if spec.lines.suit_warps else []
+        forms += [block_passes] if spec.lines.blocks(BLOCKS) else []
+        if short and spec.kind.name == "softmax" and not spec.prologue.steps and len(spec.epilogue.steps) < 2:
             forms.append(kept_exponentials)
     else:
         forms.append(grid_passes)
-    if spec.kind.single_pass:
+    if short and spec.kind.single_pass:
         forms.append(one_pass)
     return tuple(forms)
 
@@ -312,7 +313,7 @@ def warp_passes(spec: Spec, rng: Random) -> Program:
 
 
 def block_passes(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng, (64, 128, 128, 256))
+    setting = _setting(spec, rng, spec.lines.blocks(BLOCKS))
     path = walk.block_per_row(setting.style, setting.extents)
     helpers = [line for name in _combines(spec) for line in BLOCK[name]]
     shared = f"__shared__ float part[{setting.style.block}];"

@@ -17,6 +17,7 @@ from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
 FAMILY = "scan"
+TILES = (64, 128)  # elements scanned at a time in shared memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,8 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     rank = rng.choice((2, 2, 2, 3))
     shape = layout.draw_shape(rng, rank, elements)
     lines = Lines(shape, (rank - 1 if contiguous else rng.choice(range(rank - 1)),))
+    if not contiguous and lines.length > layout.LONGEST_SUM:
+        return draw(rng, elements)
     product = rng.random() < 0.15
     main = pick_main(rng)
     before, after = rng.choice(((0, 0), (0, 0), (0, 1), (1, 0), (1, 0), (1, 1), (2, 0), (0, 2)))
@@ -102,9 +105,10 @@ def _source(rng: Random, spec: Spec) -> str:
 def _forms(spec: Spec) -> tuple:
     if not spec.lines.contiguous:
         return (thread_per_line, grid_lines)
-    if spec.product or spec.exclusive:
-        return (thread_per_row, pointer_per_row, chunked_block)
-    return (thread_per_row, pointer_per_row, chunked_block, warp_scan, tile_scan)
+    alone = (thread_per_row, pointer_per_row) if spec.lines.length <= layout.LONGEST_SUM else ()
+    if spec.product or spec.exclusive or not spec.lines.blocks(TILES):
+        return (*alone, chunked_block)
+    return (*alone, chunked_block, warp_scan, tile_scan)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,7 +315,7 @@ def warp_scan(spec: Spec, rng: Random) -> Program:
 
 def tile_scan(spec: Spec, rng: Random) -> Program:
     """One block per row walks it a tile at a time with a shared-memory scan and a carry."""
-    setting = _setting(spec, rng, (64, 128))
+    setting = _setting(spec, rng, spec.lines.blocks(TILES))
     wording = setting.style
     path = walk.block_per_row(wording, setting.extents)
     j, n, threads = path.position, path.length, wording.block

@@ -1,6 +1,8 @@
 """Losses and other reductions of everything: one number from one, two or three arrays."""
 
 import dataclasses
+import math
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -54,6 +56,11 @@ class Spec:
     epilogue: Chain
     main: str
     arguments: tuple[str, ...]
+    elements: int
+
+    def enough(self, counts: tuple[int, ...]) -> tuple[int, ...]:
+        """Those numbers of threads that leave few enough elements for each to add up."""
+        return tuple(count for count in counts if self.elements <= count * layout.LONGEST_SUM) or counts[-1:]
 
     @property
     def pointers(self) -> tuple[str, ...]:
@@ -72,12 +79,12 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     epilogue = chains.draw(rng, after)
     inits = [rng.choice(("uniform(0,1)", "normal(0,1)", "uniform(0,1)*scalar:uniform(0,1)")) for _ in pair]
     arrays = tuple(Array(name, shape, init=init) for name, init in zip(pair, inits, strict=True))
-    spec = Spec(name, chain, fold, epilogue, pair[0], pair)
+    spec = Spec(name, chain, fold, epilogue, pair[0], pair, math.prod(shape))
     return Workload(
         task=workload.task(FAMILY, _source(rng, spec, text), arrays),
         canonical=(*chain.names, f"{fold.name}@all", *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
-        writers=tuple(partial(form, spec) for form in FORMS),
+        writers=tuple(partial(form, spec) for form in _forms(spec)),
     )
 
 
@@ -174,7 +181,7 @@ def _guard(lines: list[str], test: str) -> list[str]:
 
 
 def single_block(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng, (64, 128, 256, 256, 512))
+    setting = _setting(spec, rng, spec.enough((64, 128, 256, 256, 512)))
     wording, acc = setting.style, spec.fold.variable
     i, n, threads = wording.index, wording.count, wording.block
     body = [
@@ -253,7 +260,7 @@ def thread_partials(spec: Spec, rng: Random) -> Program:
     setting = _setting(spec, rng, (32, 64))
     wording, acc = setting.style, spec.fold.variable
     i, n, threads = wording.index, wording.count, wording.block
-    blocks = rng.choice((4, 8, 16))
+    blocks = rng.choice(spec.enough(tuple(threads * count for count in (4, 8, 16)))) // threads
     parts = blocks * threads
     first = [
         f"int t = {wording.thread};",
@@ -389,4 +396,9 @@ def _fused(spec: Spec) -> tuple[str, ...]:
     return ("fusion",) if spec.chain.steps else ()
 
 
-FORMS = (single_block, two_stages, thread_partials, single_warp_tree, accumulators, vector)
+def _forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
+    """Forms whose threads add up few enough elements each."""
+    forms: tuple[Callable[[Spec, Random], Program], ...] = (single_block, two_stages, thread_partials)
+    if spec.fold.exact or spec.elements <= 32 * layout.LONGEST_SUM:
+        forms = (*forms, single_warp_tree, accumulators, vector)
+    return forms

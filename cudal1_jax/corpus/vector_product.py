@@ -49,7 +49,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     formula.steps(epilogue)
     return Workload(
         task=workload.task(FAMILY, formula.source(spec.arguments), arrays),
-        canonical=("matvec" if rows else "vecmat", *epilogue.names),
+        canonical=("matvec" if rows else "matmul_nn" if keepdim else "vecmat", *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
         writers=tuple(partial(form, spec) for form in forms(spec)),
     )

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from cudal1_jax.policy import attention
-from cudal1_jax.policy.attention import MASKED, KeyValues
+from cudal1_jax.policy.attention import KeyValues
+from cudal1_jax.policy.blockwise import MASKED
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.parameters import Params
 
@@ -98,7 +99,9 @@ def step(
 
 def logits(weights: Params, hidden: jax.Array) -> jax.Array:
     """Next-token logits [B, V] in float32 of hidden states [D, B]."""
-    return jnp.matmul(weights["unembed"], hidden, preferred_element_type=jnp.float32).T
+    columns = jnp.matmul(weights["unembed"], hidden, preferred_element_type=jnp.float32)
+    # without the barrier XLA folds the transpose into the product, whose swapped form its CPU backend lacks in bfloat16
+    return jax.lax.optimization_barrier(columns).T
 
 
 def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array) -> _Softmax:

@@ -40,7 +40,7 @@ _compiled = {}
 
 def _remembering(build):
     def remembered(config, policy):
-        key = (build.__name__, config.learn.to_json())
+        key = (build.__name__, config.learn.train)
         if key not in _compiled:
             _compiled[key] = build(config, policy)[0]
         return _compiled[key], _begin(config, policy)

@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 
-from evaluator.devices import elf, object_cache, toolchain
+from evaluator.devices import device_functions, elf, object_cache, toolchain
 from evaluator.devices.lowering import Lowered, lower
 from evaluator.devices.toolchain import CompilerRun, Toolchain
 from evaluator.program.plan import Module, Plan
@@ -60,6 +60,9 @@ def _checked(data: bytes) -> elf.Object:
     facts = elf.read(data)
     if facts.runs_code_on_load:
         message = "a variable outside functions needs code to initialise it; device code allows constants only"
+        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+    if names := device_functions.foreign(facts.imports):
+        message = f"device code cannot call {', '.join(names[:3])}: it is neither defined here nor a device function"
         raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
     if facts.thread_local_initialised:
         message = "a __shared__ variable has an initial value; device code must assign it"

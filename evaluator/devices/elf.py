@@ -15,12 +15,13 @@ class Object:
     """Facts of one shared object."""
 
     symbols: dict[str, bytes]  # name -> contents, of every exported data symbol
+    imports: frozenset[str]  # names that whatever loads it must provide
     thread_local_bytes: int  # of the thread-local segment: the static shared memory of its kernels
     thread_local_initialised: bool  # some thread-local variable has an initial value
     runs_code_on_load: bool  # has initialisers or resolver functions
 
 
-class NotAnObject(ValueError):
+class NotAnObject(Exception):
     """The bytes are no 64-bit little-endian ELF shared object, or a damaged one."""
 
 
@@ -28,7 +29,7 @@ def read(data: bytes) -> Object:
     """Facts of a shared object's bytes. Raises NotAnObject for anything damaged."""
     try:
         return _read(data)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, KeyError, ValueError) as error:
         raise NotAnObject(f"damaged object: {error}") from error
 
 
@@ -44,38 +45,39 @@ def _read(data: bytes) -> Object:
         struct.unpack_from("<IIQQQQIIQQ", data, sections_at + i * section_bytes) for i in range(section_count)
     ]  # name, type, flags, address, offset, bytes, link, info, alignment, bytes of an entry
     tls = next((header for header in headers if header[0] == _TLS), None)
+    symbols, imports = _symbols(data, headers, sections)
     return Object(
-        symbols=_data_symbols(data, headers, sections),
+        symbols=symbols,
+        imports=frozenset(imports),
         thread_local_bytes=tls[6] if tls else 0,
         thread_local_initialised=bool(tls and tls[5]),
         runs_code_on_load=_runs_code_on_load(data, headers),
     )
 
 
-def _file_offset(headers: list[tuple], address: int) -> int:
+def _file_offset(headers: list[tuple], address: int) -> int | None:
+    """Where the byte of an address lies in the file; None for zero-initialised data, which has none."""
     for kind, _, offset, start, _, file_bytes, _, _ in headers:
         if kind == _LOAD and start <= address < start + file_bytes:
             return offset + address - start
-    raise NotAnObject(f"address {address:#x} lies in no segment")
+    return None
 
 
-def _data_symbols(data: bytes, headers: list[tuple], sections: list[tuple]) -> dict[str, bytes]:
+def _symbols(data: bytes, headers: list[tuple], sections: list[tuple]) -> tuple[dict[str, bytes], list[str]]:
+    """Exported data by name, and the names of what is not defined here."""
     table = next((section for section in sections if section[1] == _DYNSYM), None)
     if table is None:
         raise NotAnObject("no table of dynamic symbols")
     names_at = sections[table[6]][4]
-    symbols = {}
+    symbols, imports = {}, []
     for position in range(table[4], table[4] + table[5], table[9] or 24):
         name_at, info, _, section, address, size = struct.unpack_from("<IBBHQQ", data, position)
-        if info & 15 != 1 or section == 0 or size == 0:  # data that is defined here
-            continue
         name = data[names_at + name_at : data.index(b"\0", names_at + name_at)].decode()
-        try:
-            offset = _file_offset(headers, address)
-        except NotAnObject:
-            continue  # zero-initialised data has no bytes in the file
-        symbols[name] = data[offset : offset + size]
-    return symbols
+        if section == 0 and name:
+            imports.append(name)
+        elif info & 15 == 1 and size > 0 and (offset := _file_offset(headers, address)) is not None:
+            symbols[name] = data[offset : offset + size]
+    return symbols, imports
 
 
 def _runs_code_on_load(data: bytes, headers: list[tuple]) -> bool:
@@ -94,6 +96,8 @@ def _runs_code_on_load(data: bytes, headers: list[tuple]) -> bool:
         if not entries.get(size):
             continue
         first = _file_offset(headers, entries[start])
+        if first is None:
+            raise NotAnObject("relocations outside the file")
         for position in range(first, first + entries[size], 24):
             if struct.unpack_from("<QQ", data, position)[1] & 0xFFFFFFFF in _IRELATIVE:
                 return True

@@ -48,7 +48,7 @@ def poison(dtype: str, seed: int) -> np.ndarray:
     Arithmetic on the NaN makes it quiet, so an element that still holds it was never written. Integers have no such
     value: two runs with different poison tell an unwritten one from a coincidence.
     """
-    generator = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), 0x505]))
+    generator = np.random.Generator(np.random.Philox(key=np.array([seed & (2**64 - 1), 0x505], np.uint64)))
     width = numpy_dtype(dtype).itemsize
     word = int(generator.integers(1, 2**63))
     if dtype in FLOAT_DTYPES:

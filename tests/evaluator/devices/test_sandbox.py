@@ -1,0 +1,269 @@
+"""Native code of a program is confined: what it tries is refused, and what it breaks is its own process."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from evaluator.devices import compilation, cpu, elf
+from evaluator.devices.lowering import Lowered
+from evaluator.records import Limits, Outcome, ProgramFault
+
+DECLARATIONS = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static void* nothing(void*) { return nullptr; }
+"""
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Switches off every check of the text and of the object, so that the process's own confinement stands alone."""
+    monkeypatch.setattr(compilation, "lower", lambda text: Lowered(text, (DECLARATIONS,), ()))
+    monkeypatch.setattr(compilation, "_checked", elf.read)
+
+
+def attempt(expression: str) -> str:
+    return f"__global__ void k(int* y) {{ errno = 0; y[0] = (int)({expression}); y[1] = errno; }}"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "open('/etc/passwd', O_RDONLY)",
+        "open('FORBIDDEN', O_WRONLY | O_CREAT, 0600)",
+        "fork()",
+        "vfork()",
+        "execl('/bin/true', 'true', (char*)0)",
+        "kill(getppid(), 0)",
+        "kill(getpid(), 0)",
+        "socket(AF_INET, SOCK_STREAM, 0)",
+        "socket(AF_UNIX, SOCK_STREAM, 0)",
+        "ptrace(PTRACE_ATTACH, getppid(), 0, 0)",
+        "process_vm_readv(getppid(), 0, 0, 0, 0, 0)",
+        "write(2, 'x', 1)",
+        "unlink('FORBIDDEN')",
+        "mkdir_('FORBIDDEN')",
+        "prctl(PR_SET_DUMPABLE, 1)",
+        "syscall(SYS_perf_event_open, 0, 0, 0, 0, 0)",
+        "syscall(SYS_memfd_create, 'x', 0)",
+        "(mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0)",
+        "-pthread_create_()",
+    ],
+)
+def test_system_call_is_refused(unchecked, outputs_of, out, tmp_path, expression):
+    forbidden = tmp_path / "forbidden"
+    code = expression.replace("FORBIDDEN", str(forbidden)).replace("'", '"')
+    code = code.replace("mkdir_(", "syscall(SYS_mkdirat, AT_FDCWD, ").replace(
+        f'"{forbidden}")', f'"{forbidden}", 0700)'
+    )
+    if "unlink" in code:
+        code = f'unlink("{forbidden}")'
+    code = code.replace("pthread_create_()", "([] { pthread_t t; return pthread_create(&t, 0, nothing, 0); }())")
+    (y,) = outputs_of(attempt(code), [out((2,), "int32")], block=(1,))
+    assert y[0] < 0
+    assert y[1] != 0 or "pthread" in code
+    assert not forbidden.exists()
+
+
+def test_shell_command_does_not_run(unchecked, run_kernel, out, tmp_path):
+    target = tmp_path / "made"
+    source = attempt(f'system("touch {target}")')
+    run_kernel(source, [out((2,), "int32")], block=(1,))
+    assert not target.exists()
+
+
+INITIALISERS = [
+    'static int r = system("touch TARGET"); __global__ void k(int* y) { y[0] = r; }',
+    '__attribute__((constructor)) static void begin() { system("touch TARGET"); } __global__ void k(int* y) { y[0] = 0; }',
+    'static int r = open("TARGET", O_WRONLY | O_CREAT, 0600); __global__ void k(int* y) { y[0] = r; }',
+]
+
+
+@pytest.mark.parametrize("source", INITIALISERS)
+def test_native_initialisers_run_confined(unchecked, run_kernel, out, tmp_path, source):
+    target = tmp_path / "made"
+    run_kernel(source.replace("TARGET", str(target)), [out((1,), "int32")], block=(1,))
+    assert not target.exists()
+
+
+def test_native_initialisers_cannot_read_files(unchecked, outputs_of, out):
+    source = 'static int r = open("/etc/passwd", O_RDONLY); __global__ void k(int* y) { y[0] = r; }'
+    assert outputs_of(source, [out((1,), "int32")], block=(1,))[0][0] == -1
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('#include <stdlib.h>\n__global__ void k(int* y) { y[0] = system("true"); }', "cannot call system"),
+        ('extern "C" int fork(void); __global__ void k(int* y) { y[0] = fork(); }', "cannot call"),
+        (
+            "__device__ int f(int v) { return v + 1; } __device__ int g = f(3); __device__ int h(int* y) { return *y; }\n"
+            "__device__ int state = h((int*)64); __global__ void k(int* y) { y[0] = state + g; }",
+            "needs code to initialise",
+        ),
+        (
+            "__attribute__((constructor)) static void begin() { __trap(); } __global__ void k(int* y) { y[0] = 0; }",
+            "needs code to initialise",
+        ),
+    ],
+)
+def test_host_code_is_a_compile_error(fault_of, out, source, words):
+    outcome, message = fault_of(source, [out((1,), "int32")], block=(1,))
+    assert outcome is Outcome.COMPILE_ERROR
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    "how", ["_exit(0)", "exit(0)", "abort()", "((void (*)())0x10)()", "__builtin_trap()"]
+)
+def test_program_that_ends_its_process_costs_that_process_only(unchecked, fault_of, out, how):
+    outcome, _ = fault_of(f"__global__ void k(int* y) {{ {how}; y[0] = 1; }}", [out((1,), "int32")], block=(1,))
+    assert outcome in (Outcome.CRASHED, Outcome.OUT_OF_BOUNDS)
+
+
+REPORT = "struct { unsigned magic, kind; int rest[48]; } r = {0x31554d45, KIND, {}}; "
+SEND = "for (int fd = 3; fd < 64; ++fd) write(fd, &r, sizeof r); "
+
+
+def test_forged_report_of_success_leaves_the_output_unwritten(unchecked, run_kernel, out):
+    source = "__global__ void k(float* y) { " + REPORT.replace("KIND", "2") + SEND + "for (;;) pause(); }"
+    report = run_kernel(source, [out((1,))], block=(1,))
+    assert report.unwritten == (1,)
+
+
+def test_nonsense_on_the_control_channel_is_a_crash(unchecked, fault_of, out):
+    source = "__global__ void k(int* y) { " + REPORT.replace("KIND", "77") + SEND + "y[0] = 1; }"
+    outcome, message = fault_of(source, [out((1,), "int32")], block=(1,))
+    assert outcome is Outcome.CRASHED
+    assert "reports" in message
+
+
+def test_program_that_writes_over_its_runner_cannot_choose_the_verdict(unchecked, run_kernel, out):
+    # Everything writable in the process is set to zero bytes, as far as the program gets.
+    source = r"""__global__ void k(int* y) {
+      char name; char* here = &name;
+      for (long i = 0; i < (1 << 14); i++) ((volatile char*)__builtin_frame_address(0))[i] = 0;
+      y[0] = 1; (void)here; }"""
+    try:
+        report = run_kernel(source, [out((2,), "int32")], block=(1,))
+    except ProgramFault as fault:
+        assert fault.fault.outcome in (Outcome.CRASHED, Outcome.OUT_OF_BOUNDS, Outcome.TIMEOUT)
+    else:
+        assert report.unwritten == (1,)
+
+
+def test_replay_that_computes_nothing_is_seen(unchecked, plan_of, out):
+    # The second pass returns at once: what earlier passes left must not be taken for its result.
+    source = "static int calls; __global__ void k(float* y, float v) { if (calls++ < 1) y[threadIdx.x] = v; }"
+    plan, _ = plan_of(source, [out((256,)), np.float32(3)])
+    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+        session.run([])
+        with pytest.raises(ProgramFault) as caught:
+            session.time(3)
+    assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
+
+
+def test_runner_reports_what_confines_it(plan_of, out):
+    plan, _ = plan_of("__global__ void k(int* y) { y[0] = 1; }", [out((1,), "int32")])
+    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+        from evaluator import _core
+
+        assert session.confinement == {"landlock": _core.landlock_abi(), "seccomp": True}
+        assert os.path.exists(f"/proc/{session._runner.pid}")
+    assert not os.path.exists(f"/proc/{session._runner.pid}")
+
+
+def test_runner_holds_nothing_of_the_evaluator(unchecked, plan_of, out):
+    plan, _ = plan_of("__global__ void k(int* y) { y[0] = 1; }", [out((1,), "int32")])
+    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+        maps = pathlib.Path(f"/proc/{session._runner.pid}/maps").read_text()
+        environment = pathlib.Path(f"/proc/{session._runner.pid}/environ").read_bytes()
+    assert "libpython" not in maps
+    assert set(entry.split(b"=")[0] for entry in environment.split(b"\0") if entry) == {b"GLIBC_TUNABLES", b"LC_ALL"}
+
+
+def confined(profile: str, body: str, arguments: str = "") -> subprocess.CompletedProcess:
+    code = f"import os, resource, socket, evaluator._core as core\nprint(core.confine({profile!r}{arguments}))\n{body}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+ATTEMPTS = """
+for name, attempt in {
+    "read": lambda: open("/etc/passwd"), "create": lambda: open("/tmp/x", "w"), "fork": os.fork,
+    "kill": lambda: os.kill(os.getppid(), 0), "socket": lambda: socket.socket(), "unlink": lambda: os.unlink("/tmp/x"),
+}.items():
+    try:
+        attempt()
+        print("ALLOWED", name)
+    except OSError as error:
+        print("refused", name, error.errno)
+print("system", os.system("exit 0"))
+"""
+
+
+def test_tracer_profile_computes_and_nothing_else():
+    run = confined("tracer", ATTEMPTS, ", limits={'cpu_s': 5}")
+    assert run.returncode == 0, run.stderr
+    assert "ALLOWED" not in run.stdout
+    assert run.stdout.count("refused") == 6
+    assert "system 0" not in run.stdout
+    assert "'missing': []" in run.stdout
+
+
+def test_tracer_profile_reads_only_what_it_is_given(tmp_path):
+    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    allowed.write_text("yes")
+    other.write_text("no")
+    body = f"print(open({str(allowed)!r}).read())\ntry:\n open({str(other)!r})\nexcept PermissionError:\n print('kept')"
+    run = confined("tracer", body, f", readable=[{str(allowed)!r}]")
+    assert run.stdout.split()[-2:] == ["yes", "kept"], run.stderr
+
+
+def test_compiler_profile_writes_only_where_it_may(tmp_path):
+    writable = tmp_path / "writable"
+    writable.mkdir()
+    body = (
+        f"open({str(writable / 'a')!r}, 'w').write('x')\n"
+        f"for path in ({str(tmp_path / 'b')!r}, '/etc/x'):\n"
+        " try:\n  open(path, 'w'); print('ALLOWED')\n except OSError:\n  print('refused')\n"
+        "try:\n socket.socket(); print('ALLOWED')\nexcept OSError:\n print('refused')\n"
+        "print(os.system('exit 3') >> 8)"
+    )
+    run = confined("compiler", body, f", readable=['/usr', '/bin', '/lib', '/lib64'], writable=[{str(writable)!r}]")
+    assert run.stdout.split()[-4:] == ["refused", "refused", "refused", "3"], run.stderr
+    assert (writable / "a").read_text() == "x"
+
+
+def test_limits_only_shrink():
+    body = "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
+    body += "core.confine('tracer', limits={'cpu_s': 9})\nprint(resource.getrlimit(resource.RLIMIT_CPU)[0])"
+    run = confined("compiler", body, ", limits={'cpu_s': 5, 'open_files': 50}")
+    assert run.stdout.split()[-2:] == ["5", "5"], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("core.confine('nobody')", "unknown profile 'nobody': expected tracer, compiler or program"),
+        ("core.confine('tracer', limits={'cpu': 1})", "unknown limit 'cpu': expected one of cpu_s"),
+        ("core.confine('tracer', limits={'cpu_s': -1})", "limit cpu_s is negative"),
+    ],
+)
+def test_wrong_requests_are_named(call, words):
+    code = f"import evaluator._core as core\ntry:\n {call}\nexcept ValueError as error:\n print(error)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert words in run.stdout, run.stderr

@@ -56,7 +56,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     prologue = chains.draw(rng, before, operands, exact=True)
     arrays = (Array(main, lines.shape, init=rng.choice(("uniform(0,1)", "normal(0,1)"))), *arrays)
     spec = Spec(prologue, rng.random() < 0.55, main, lines, rng.random() < 0.25, tuple(array.name for array in arrays))
-    formula = Formula(main, nested=rng.random() < 0.5, name=rng.choice(("y", "h", main)))
+    formula = Formula.drawn(rng, main, spec.arguments)
     formula.steps(prologue)
     keepdim = ", keepdim=True" if spec.keepdim else ""
     formula.apply(f"nn.{spec.name}({{v}}, {dim_text(rng, lines)}{keepdim})", False)

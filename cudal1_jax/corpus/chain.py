@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 
 from cudal1_jax.corpus import pointwise
@@ -119,11 +119,21 @@ class Formula:
     """The text of a task's `forward`, grown step by step: statements and the expression that is still open."""
 
     def __init__(self, start: str, nested: bool, name: str):
+        """From the expression `start`; with `nested`, names are given only where a value is used twice."""
         self.lines: list[str] = []
         self.open = start  # expression of the running value
         self.infix = False  # it needs parentheses inside a larger one
         self._nested = nested
         self._name = name
+
+    @classmethod
+    def drawn(cls, rng: Random, start: str, arguments: Collection[str], again: bool = False) -> "Formula":
+        """A formula that starts at the argument `start`, under a name no argument has, or under that of `start` itself
+        unless the steps come back to it (`again`)."""
+        names = [name for name in ("y", "out", "h", "z") if name not in arguments]
+        if not again:
+            names += [start] * 2
+        return cls(start, nested=rng.random() < 0.5, name=rng.choice(names))
 
     def apply(self, template: str, infix: bool) -> None:
         """Put the running value into `template` at `{v}`; a template with braces of its own must double them."""

@@ -25,11 +25,9 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     arrays = (Array(main, shape, init=rng.choice(("uniform(0,1)", "normal(0,1)"))), *arrays)
     if rng.random() < 0.4:
         arrays = tuple(rng.sample(arrays, len(arrays)))
-    formula = Formula(
-        main, nested=rng.random() < 0.5, name=rng.choice(("y", "out", "h", main if not chain.uses_origin else "y"))
-    )
-    formula.steps(chain)
     arguments = tuple(array.name for array in arrays)
+    formula = Formula.drawn(rng, main, arguments, again=chain.uses_origin)
+    formula.steps(chain)
     spec = Spec(chain, main, shape, arguments)
     return Workload(
         task=workload.task(FAMILY, formula.source(arguments), arrays),

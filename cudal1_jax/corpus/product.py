@@ -82,11 +82,7 @@ def _renamed(operands: tuple[Operand, ...], arrays: tuple[Array, ...]) -> tuple[
 
 
 def _source(rng: Random, spec: Spec) -> str:
-    formula = Formula(
-        spec.left,
-        nested=rng.random() < 0.5,
-        name=rng.choice(("y", "out", "C") if spec.left != "x" else ("x", "x", "y")),
-    )
+    formula = Formula.drawn(rng, spec.left, spec.arguments)
     left = rng.choice((f"{spec.left}.T", f"nn.transpose({spec.left}, 0, 1)")) if spec.left_transposed else spec.left
     right = (
         rng.choice((f"{spec.right}.T", f"{spec.right}.T", f"nn.transpose({spec.right}, 0, 1)"))

@@ -89,7 +89,7 @@ def _linear(rng: Random, length: int) -> Chain:
 
 
 def _source(rng: Random, spec: Spec) -> str:
-    formula = Formula(spec.left, nested=rng.random() < 0.3, name=rng.choice((spec.left, spec.left, "y", "out")))
+    formula = Formula.drawn(rng, spec.left, spec.arguments)
     right = f"{spec.right}.T" if spec.transposed else spec.right
     if spec.transposed and rng.random() < 0.25:
         formula.open = f"nn.linear({spec.left}, {spec.right})"

@@ -54,7 +54,7 @@ def dim_text(rng: Random, lines: Lines) -> str:
 
 
 def _source(rng: Random, spec: Spec) -> str:
-    formula = Formula(spec.main, nested=rng.random() < 0.5, name=rng.choice(("y", "h", "out", spec.main)))
+    formula = Formula.drawn(rng, spec.main, spec.arguments)
     formula.steps(spec.prologue)
     keepdim = ", keepdim=True" if spec.keepdim else ""
     template = spec.fold.nn.replace("{dim}", dim_text(rng, spec.lines)).replace("{keepdim}", keepdim)

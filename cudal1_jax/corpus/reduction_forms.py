@@ -199,7 +199,8 @@ def vector_row(spec: Spec, rng: Random) -> Program:
     wording, extents, acc = setting.style, setting.extents, spec.fold.variable
     row, j, columns = wording.row, wording.column, wording.columns
     function = "f" if "f" not in spec.arguments else "g"
-    helper = chains.device_function(spec.prologue, function, "v") if spec.prologue.steps else []
+    value = "v" if "v" not in spec.arguments else "q"
+    helper = chains.device_function(spec.prologue, function, value) if spec.prologue.steps else []
     places = {operand.name: operand.place for operand in spec.prologue.operands}
     names = (spec.main, *places)
     starts = {name: name if places.get(name) == "row" else f"{name} + {row} * {columns}" for name in names}

@@ -101,7 +101,7 @@ def _affine_mark(spec: Spec) -> str:
 
 
 def _source(rng: Random, spec: Spec) -> str:
-    formula = Formula(spec.main, nested=rng.random() < 0.5, name=rng.choice(("y", "h", "out", spec.main)))
+    formula = Formula.drawn(rng, spec.main, spec.arguments)
     formula.steps(spec.prologue)
     shape = tuple(spec.lines.shape[dim] for dim in spec.lines.dims)
     for template, infix in spec.kind.nn(rng):

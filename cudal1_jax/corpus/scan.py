@@ -88,7 +88,7 @@ BOTTLENECKS = (
 
 def _source(rng: Random, spec: Spec) -> str:
     dim = spec.lines.dims[0]
-    formula = Formula(spec.main, nested=rng.random() < 0.5, name=rng.choice(("y", "h", "out")))
+    formula = Formula.drawn(rng, spec.main, spec.arguments)
     formula.steps(spec.prologue)
     call = f"nn.{'cumprod' if spec.product else 'cumsum'}({{v}}, dim={dim})"
     if spec.reverse:

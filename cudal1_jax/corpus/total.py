@@ -122,7 +122,7 @@ def _plain(rng: Random) -> tuple[str, Chain, str, tuple[str, ...]]:
 
 
 def _source(rng: Random, spec: Spec, text: str) -> str:
-    formula = Formula(spec.main, nested=rng.random() < 0.6, name=rng.choice(("y", "loss", "h", "d")))
+    formula = Formula.drawn(rng, spec.main, spec.arguments)
     whole = text and len(spec.chain.operands) == 1 and (rng.random() < 0.5 or "huber" in spec.name)
     if whole:
         reduction = ', reduction="sum"' if spec.fold.name == "sum" else ""

@@ -44,7 +44,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         prologue, folds.BY_NAME["sum"], epilogue, matrix, lines, keepdim,
         tuple(array.name for array in arrays), title=rng.choice(("matvec", "gemv")) if rows else "vecmat",
     )  # fmt: skip
-    formula = Formula(matrix, nested=rng.random() < 0.5, name=rng.choice(("y", "out", "h")))
+    formula = Formula.drawn(rng, matrix, spec.arguments)
     formula.open, formula.infix = text, "@" in text
     formula.steps(epilogue)
     return Workload(

@@ -78,3 +78,10 @@ def test_a_device_function_takes_the_operands_after_the_value():
 def test_a_chain_that_must_not_round_has_exact_steps_only():
     for seed in range(50):
         assert all(step.kind.exact for step in chains.draw(Random(seed), 3, (Y,), exact=True).steps)
+
+
+def test_a_formula_gives_no_argument_s_name_to_its_value():
+    # A running value called y would hide the operand y from the steps that follow.
+    for seed in range(200):
+        assert Formula.drawn(Random(seed), "x", ("x", "y"))._name in {"x", "out", "h", "z"}
+        assert Formula.drawn(Random(seed), "x", ("x", "y"), again=True)._name in {"out", "h", "z"}

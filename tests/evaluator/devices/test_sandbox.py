@@ -127,9 +127,7 @@ def test_host_code_is_a_compile_error(fault_of, out, source, words):
     assert words in message
 
 
-@pytest.mark.parametrize(
-    "how", ["_exit(0)", "exit(0)", "abort()", "((void (*)())0x10)()", "__builtin_trap()"]
-)
+@pytest.mark.parametrize("how", ["_exit(0)", "exit(0)", "abort()", "((void (*)())0x10)()", "__builtin_trap()"])
 def test_program_that_ends_its_process_costs_that_process_only(unchecked, fault_of, out, how):
     outcome, _ = fault_of(f"__global__ void k(int* y) {{ {how}; y[0] = 1; }}", [out((1,), "int32")], block=(1,))
     assert outcome in (Outcome.CRASHED, Outcome.OUT_OF_BOUNDS)
@@ -250,7 +248,7 @@ def test_compiler_profile_writes_only_where_it_may(tmp_path):
 
 def test_limits_only_shrink():
     body = "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
-    body += "core.confine('tracer', limits={'cpu_s': 9})\nprint(resource.getrlimit(resource.RLIMIT_CPU)[0])"
+    body += "core.confine('compiler', limits={'cpu_s': 9})\nprint(resource.getrlimit(resource.RLIMIT_CPU)[0])"
     run = confined("compiler", body, ", limits={'cpu_s': 5, 'open_files': 50}")
     assert run.stdout.split()[-2:] == ["5", "5"], run.stderr
 

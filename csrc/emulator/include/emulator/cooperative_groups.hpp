@@ -88,6 +88,8 @@ class thread_block_tile : public LaneGroup {
 
  public:
   thread_block_tile() : LaneGroup(mask()) {}
+  template <class Other>
+  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
   static unsigned thread_rank() { return emulator_context.linear % Size; }

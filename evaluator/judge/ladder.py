@@ -1,10 +1,11 @@
 """The judge: one ladder of rungs for every use, as `docs/judging.md` tells it."""
 
+import contextlib
 import logging
 from collections.abc import Sequence
 
 from evaluator.devices import cpu
-from evaluator.judge.baseline import Baselines, plain_text
+from evaluator.judge.baseline import Baselines, open_sessions, plain_text
 from evaluator.judge.clock import Clock, ClockedSession
 from evaluator.judge.correctness import Case, check_cases, check_orders, judge_case, schedule, worst_of_each
 from evaluator.judge.expected import Expected
@@ -16,7 +17,7 @@ from evaluator.judge.modes import EFFORTS
 from evaluator.judge.oracle import Oracle
 from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
 from evaluator.judge.seeds import derive
-from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs
+from evaluator.judge.timing import BUCKETS, Pairs, Schedule, Timed, rounded, time_alone, time_pairs
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
 from evaluator.program.plan import Plan
@@ -52,7 +53,7 @@ class Judge:
         self._clock = clock
         self._oracle = Oracle()
         self._tracer: Tracer | None = None
-        self._baselines = Baselines(self._prepare, self.limits)
+        self._baselines = Baselines(self._prepare, self.limits, BUCKETS)
 
     def __enter__(self) -> "Judge":
         return self
@@ -141,59 +142,60 @@ class Judge:
                 found.errors = worst_of_each(errors)
                 if self._effort.knock_out:
                     found.notes += idle_launches(plan, first, task, self.limits)
-            if job.timing:
-                self._time(found, session, compiled, job, seed, first)
+        if job.timing:
+            self._time(found, compiled, job, seed, first)
 
-    def _time(
-        self, found: Findings, session: cpu.Session, compiled: cpu.CompiledPlan, job: Job, seed: int, first: Expected
-    ) -> None:
-        """Timing and recheck, against the plain program where there is one."""
+    def _time(self, found: Findings, compiled: cpu.CompiledPlan, job: Job, seed: int, first: Expected) -> None:
+        """Timing and recheck in processes of their own, against the plain program where there is one."""
         sha = found.program_sha256
         plain = job.plain if job.plain is not None else plain_text(job.task.id)
-        with found.rung(Rung.TIMING):
-            session.run(list(first.inputs), order="forward", seed=0, guard="right")
-            if plain is None:
-                with computing():
-                    found.times["program"] = time_alone(self._clocked(session, sha), self._schedule)
-            else:
-                pairs = self._pairs(session, sha, plain, job, first, derive(seed, sha, "order"))
-                found.times.update(program=pairs.program, plain=pairs.reference)
-                found.speedups["plain"] = pairs.speedup
-        with found.rung(Rung.RECHECK):
-            fresh = self._expected(job, Case("plain", derive(seed, sha, "fresh")))
-            check_timed_outputs(session, first, fresh, job.task)
-            if plain is not None and stands_out(found.speedups["plain"], job.record):
+        fresh = self._expected(job, Case("plain", derive(seed, sha, "fresh")))
+        with contextlib.ExitStack() as stack:
+            with found.rung(Rung.TIMING):
+                sessions = open_sessions(stack, compiled, self.limits, first, BUCKETS)
+                if plain is None:
+                    with computing():
+                        found.times["program"] = time_alone(self._clocked(sessions, sha), self._schedule)
+                else:
+                    pairs = self._pairs(sessions, sha, plain, job, first, derive(seed, sha, "order"))
+                    found.times.update(program=pairs.program, plain=pairs.reference)
+                    found.speedups["plain"] = pairs.speedup
+            with found.rung(Rung.RECHECK):
+                check_timed_outputs(sessions, first, fresh, job.task)
+        if plain is None:
+            return
+        if stands_out(found.speedups["plain"], job.record):
+            with found.rung(Rung.RECHECK):
                 seeds = (derive(seed, sha, "again", attempt) for attempt in (1, 2))
-                again = (self._measure_again(compiled, sha, plain, job, each) for each in seeds)
+                again = (self._speedup_again(compiled, sha, plain, job, each) for each in seeds)
                 found.speedups["plain"] = check_reproduced(found.speedups["plain"], again)
-        if plain is not None:
-            found.speedup = rounded(found.speedups["plain"])
+        found.speedup = rounded(found.speedups["plain"])
 
-    def _measure_again(self, compiled: cpu.CompiledPlan, sha: str, plain: str, job: Job, seed: int) -> Interval:
+    def _speedup_again(self, compiled: cpu.CompiledPlan, sha: str, plain: str, job: Job, seed: int) -> Interval:
         """The speed-up in new processes on a new draw, whose outputs must be right as well."""
-        self._baselines.drop(plain, job.task, job.size)
         expected = self._expected(job, Case("plain", seed))
-        with cpu.Session(compiled, self.limits) as session:
-            session.run(list(expected.inputs), order="forward", seed=0, guard="right")
-            pairs = self._pairs(session, sha, plain, job, expected, seed)
-            check_timed_outputs(session, expected, expected, job.task)
+        with contextlib.ExitStack() as stack:
+            sessions = open_sessions(stack, compiled, self.limits, expected, BUCKETS)
+            pairs = self._pairs(sessions, sha, plain, job, expected, seed)
+            check_timed_outputs(sessions, expected, expected, job.task)
         return pairs.speedup
 
-    def _pairs(self, session: cpu.Session, sha: str, plain: str, job: Job, inputs: Expected, seed: int) -> Pairs:
+    def _pairs(
+        self, sessions: Sequence[cpu.Session], sha: str, plain: str, job: Job, inputs: Expected, seed: int
+    ) -> Pairs:
         """Pairs of the plain program and the candidate on the same inputs."""
         try:
-            reference = self._baselines.session(plain, job.task, job.size)
-            reference.run(list(inputs.inputs), order="forward", seed=0, guard="right")
+            references = self._baselines.sessions(plain, job.task, job.size, inputs)
         except ProgramFault as error:
-            self._baselines.drop(plain, job.task, job.size)
+            self._baselines.close()
             message = f"the plain program of task {job.task.id} does not run: {error.fault.outcome}: {error}"
             raise RuntimeError(message) from error
+        buckets = zip(self._clocked(references, sha256(plain)), self._clocked(sessions, sha), strict=True)
         try:
             with computing():
-                clocked = self._clocked(reference, sha256(plain)), self._clocked(session, sha)
-                return time_pairs(*clocked, self._schedule, seed)
+                return time_pairs(list(buckets), self._schedule, seed)
         except ProgramFault:
-            self._baselines.drop(plain, job.task, job.size)  # a fault ends the session it came from: which is not told
+            self._baselines.close()  # a fault ends the session it came from, and that may be one of these
             raise
 
     def _prepare(self, text: str, task: Task, size: str) -> cpu.CompiledPlan:
@@ -212,8 +214,9 @@ class Judge:
     def _expected(self, job: Job, case: Case) -> Expected:
         return self._oracle.expected(job.task, job.size, case.name, case.seed)
 
-    def _clocked(self, session: Timed, sha: str) -> Timed:
-        return session if self._clock is None else ClockedSession(session, sha, self._clock)
+    def _clocked(self, sessions: Sequence[Timed], sha: str) -> list[Timed]:
+        clock = self._clock
+        return list(sessions) if clock is None else [ClockedSession(session, sha, clock) for session in sessions]
 
     @property
     def _schedule(self) -> Schedule:

@@ -1,7 +1,7 @@
 """Recheck: timed launches must have computed, and a score that stands out must show again in a new process."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from evaluator.devices import cpu
 from evaluator.judge.expected import Expected
@@ -25,14 +25,14 @@ def computing() -> Iterator[None]:
         raise _wrong(error.fault.message) from error
 
 
-def check_timed_outputs(session: cpu.Session, timed: Expected, fresh: Expected, task: Task) -> None:
-    """The last timed launch's own outputs, then a replay on contents it has never seen. Raises `wrong_after_timing`."""
-    if not right(session.outputs(), timed, task):
+def check_timed_outputs(sessions: Sequence[cpu.Session], timed: Expected, fresh: Expected, task: Task) -> None:
+    """What timed launches left, then a replay on contents that were never seen. Raises `wrong_after_timing`."""
+    if not all(right(session.outputs(), timed, task) for session in sessions):
         raise _wrong("the outputs that timed launches left are wrong, though untimed runs on the same input were right")
-    session.refill(list(fresh.inputs))
+    sessions[0].refill(list(fresh.inputs))
     with computing():
-        session.time(1)
-    if not right(session.outputs(), fresh, task):
+        sessions[0].time(1)
+    if not right(sessions[0].outputs(), fresh, task):
         raise _wrong("right after timing, fresh contents at the same addresses gave a wrong output")
 
 

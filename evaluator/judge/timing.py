@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from evaluator.records import Interval
 
 MIN_SAMPLE_US = 2000.0  # the scheduler's clock advances in steps far below this, so they stay under 1 %
 MAX_REPLAYS = 10_000
+BUCKETS = 7  # processes of each side; the same number is in csrc/judging/statistics.hpp
 
 
 class Timed(Protocol):
@@ -23,7 +25,7 @@ class Timed(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Times taken in turn, microseconds per replay; element i of both belongs to pair i."""
+    """Times taken in turn, microseconds per replay, bucket after bucket; element i of both belongs to pair i."""
 
     reference_us: tuple[float, ...]
     program_us: tuple[float, ...]
@@ -31,15 +33,15 @@ class Pairs:
     @property
     def speedup(self) -> Interval:
         """Reference over program, with its 99 % interval."""
-        return _interval(_core.paired_interval(list(self.reference_us), list(self.program_us)))
+        return _interval(_core.paired_interval(self.reference_us, self.program_us))
 
     @property
     def reference(self) -> Interval:
-        return _interval(_core.time_interval(list(self.reference_us)))
+        return _interval(_core.time_interval(self.reference_us))
 
     @property
     def program(self) -> Interval:
-        return _interval(_core.time_interval(list(self.program_us)))
+        return _interval(_core.time_interval(self.program_us))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +49,12 @@ class Schedule:
     """How long pairs are taken."""
 
     width: float  # relative half width of the interval that suffices
-    budget_s: float  # CPU time of both sides together; seven pairs are taken even if they cost more
+    budget_s: float  # CPU time of both sides together; a pair in every bucket is taken even if it costs more
     min_pairs: int  # never fewer, unless the time is spent
+
+    @property
+    def rule(self) -> _core.StoppingRule:
+        return _core.StoppingRule(width=self.width, budget_s=self.budget_s, min_pairs=self.min_pairs)
 
 
 def replays_for(session: Timed) -> int:
@@ -62,42 +68,47 @@ def replays_for(session: Timed) -> int:
     return max(1, min(MAX_REPLAYS, math.ceil(MIN_SAMPLE_US / each_us)))
 
 
-def time_pairs(reference: Timed, program: Timed, schedule: Schedule, seed: int) -> Pairs:
+def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed: int) -> Pairs:
     """Times both sides in turn until the interval is tight or the time is spent.
 
-    Buckets are consecutive, so drift during the measurement widens the interval and does not bias the ratio.
+    `buckets` are seven pairs (reference, program) of processes of their own. Where a process's pages fall in the caches
+    moves its times by some percent for as long as it lives: seven processes put that into the interval, where one
+    would hide it. Every round takes one pair in each bucket, in random order.
     """
-    rule = _core.StoppingRule(width=schedule.width, budget_s=schedule.budget_s, min_pairs=schedule.min_pairs)
     order = np.random.Generator(np.random.Philox(key=[seed, 0]))
-    reference_replays, program_replays = replays_for(reference), replays_for(program)
-    reference_us: list[float] = []
-    program_us: list[float] = []
-    spent_s, interval = 0.0, _core.Interval(1.0, 0.0, 2.0)
-    while _core.should_stop(rule, len(program_us), interval, spent_s) == _core.Stop.CONTINUE:
-        if order.integers(2):
-            reference_us.append(_sample_us(reference, reference_replays))
-            program_us.append(_sample_us(program, program_replays))
-        else:
-            program_us.append(_sample_us(program, program_replays))
-            reference_us.append(_sample_us(reference, reference_replays))
-        spent_s += (reference_us[-1] * reference_replays + program_us[-1] * program_replays) * 1e-6
-        if len(program_us) >= 7:
-            interval = _core.paired_interval(reference_us, program_us)
-    return Pairs(reference_us=tuple(reference_us), program_us=tuple(program_us))
+    replays = [(replays_for(reference), replays_for(program)) for reference, program in buckets]
+    reference_us: list[list[float]] = [[] for _ in buckets]
+    program_us: list[list[float]] = [[] for _ in buckets]
+    spent_s, stop = 0.0, _core.Stop.CONTINUE
+    while stop == _core.Stop.CONTINUE:
+        for bucket in order.permutation(len(buckets)):
+            sides = [(0, reference_us), (1, program_us)]
+            for side, times_us in sides if order.integers(2) else reversed(sides):
+                times_us[bucket].append(_sample_us(buckets[bucket][side], replays[bucket][side]))
+                spent_s += times_us[bucket][-1] * replays[bucket][side] * 1e-6
+        pairs = Pairs(_flat(reference_us), _flat(program_us))
+        interval = _core.paired_interval(pairs.reference_us, pairs.program_us)
+        stop = _core.should_stop(schedule.rule, len(pairs.program_us), interval, spent_s)
+    return pairs
 
 
-def time_alone(program: Timed, schedule: Schedule) -> Interval:
-    """Microseconds per replay of a program that has nothing to be compared with."""
-    rule = _core.StoppingRule(width=schedule.width, budget_s=schedule.budget_s, min_pairs=schedule.min_pairs)
-    replays = replays_for(program)
-    times_us: list[float] = []
-    spent_s, interval = 0.0, _core.Interval(1.0, 0.0, 2.0)
-    while _core.should_stop(rule, len(times_us), interval, spent_s) == _core.Stop.CONTINUE:
-        times_us.append(_sample_us(program, replays))
-        spent_s += times_us[-1] * replays * 1e-6
-        if len(times_us) >= 7:
-            interval = _core.time_interval(times_us)
-    return _interval(_core.time_interval(times_us))
+def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:
+    """Microseconds per replay of a program that has nothing to be compared with, over seven processes."""
+    replays = [replays_for(session) for session in buckets]
+    times_us: list[list[float]] = [[] for _ in buckets]
+    spent_s, stop = 0.0, _core.Stop.CONTINUE
+    while stop == _core.Stop.CONTINUE:
+        for session, count, taken_us in zip(buckets, replays, times_us, strict=True):
+            taken_us.append(_sample_us(session, count))
+            spent_s += taken_us[-1] * count * 1e-6
+        interval = _core.time_interval(_flat(times_us))
+        stop = _core.should_stop(schedule.rule, len(_flat(times_us)), interval, spent_s)
+    return _interval(interval)
+
+
+def _flat(buckets: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Bucket after bucket, as the statistics expect; all are of one length."""
+    return tuple(time_us for bucket in buckets for time_us in bucket)
 
 
 def _sample_us(session: Timed, replays: int) -> float:
@@ -110,5 +121,5 @@ def rounded(speedup: Interval) -> float:
     return float(_core.round_towards_one(speedup.value))
 
 
-def _interval(interval: "_core.Interval") -> Interval:
+def _interval(interval: _core.Interval) -> Interval:
     return Interval(value=interval.value, low=interval.low, high=interval.high)

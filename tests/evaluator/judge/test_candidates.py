@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.judge.baseline import PLAIN, kernels_folder
+from evaluator.judge.baseline import kernels_folder
 from evaluator.judge.ladder import Judge
 from evaluator.judge.table import block
 from evaluator.judge.text_file import read_program

@@ -5,7 +5,7 @@ import pytest
 
 from evaluator.judge.clock import ClockedSession, derived
 from evaluator.judge.recheck import check_reproduced, stands_out
-from evaluator.judge.timing import MIN_SAMPLE_US, Schedule, replays_for, rounded, time_alone, time_pairs
+from evaluator.judge.timing import BUCKETS, MIN_SAMPLE_US, Schedule, replays_for, rounded, time_alone, time_pairs
 from evaluator.records import Interval, Outcome, ProgramFault
 
 QUICK = Schedule(width=0.01, budget_s=0.3, min_pairs=14)
@@ -24,33 +24,51 @@ class Scripted:
         return self.us * (1 + self.noise * self.rng.standard_normal())
 
 
+def pairs_of(reference, program, schedule=QUICK, seed=1):
+    return time_pairs([(reference, program)] * BUCKETS, schedule, seed)
+
+
 def test_the_ratio_is_reference_over_program():
-    pairs = time_pairs(Scripted(9000.0), Scripted(3000.0), QUICK, seed=1)
+    pairs = pairs_of(Scripted(9000.0), Scripted(3000.0))
     assert pairs.speedup == Interval(pytest.approx(3.0), pytest.approx(3.0), pytest.approx(3.0))
     assert pairs.program.value == pytest.approx(3000.0)
 
 
 def test_steady_times_stop_after_two_pairs_a_bucket():
-    assert len(time_pairs(Scripted(3000.0), Scripted(3000.0), QUICK, seed=1).program_us) == 14
+    assert len(pairs_of(Scripted(3000.0), Scripted(3000.0)).program_us) == 14
 
 
 def test_noisy_times_stop_when_the_time_is_spent():
-    pairs = time_pairs(Scripted(5000.0, 0.5, seed=1), Scripted(5000.0, 0.5, seed=2), QUICK, seed=1)
-    assert 20 <= len(pairs.program_us) <= 45  # 0.3 s at about 10 ms a pair
+    pairs = pairs_of(Scripted(5000.0, 0.5, seed=1), Scripted(5000.0, 0.5, seed=2))
+    assert len(pairs.program_us) == 35  # 0.3 s at about 10 ms a pair, in rounds of seven
 
 
 def test_slow_programs_still_get_seven_pairs():
-    assert len(time_pairs(Scripted(1e6, 0.5), Scripted(1e6, 0.5), QUICK, seed=1).program_us) == 7
+    assert len(pairs_of(Scripted(1e6, 0.5), Scripted(1e6, 0.5)).program_us) == 7
 
 
-def test_the_order_within_a_pair_is_random_and_both_sides_lead():
+def test_every_round_visits_each_bucket_once_and_either_side_leads():
     log = []
-    reference, program = Scripted(3000.0, log=log), Scripted(3000.0, log=log)
-    time_pairs(reference, program, QUICK, seed=4)
+    buckets = [(Scripted(3000.0, log=log), Scripted(3000.0, log=log)) for _ in range(BUCKETS)]
+    time_pairs(buckets, QUICK, seed=4)
     timed = [side for side, _ in log[-28:]]
-    leads = {id(side) for side in timed[::2]}
-    assert leads == {id(reference), id(program)}
-    assert all(one is not two for one, two in zip(timed[::2], timed[1::2], strict=True))
+    leads = set()
+    for start in (0, 14):
+        visited = set()
+        for one, two in zip(timed[start : start + 14 : 2], timed[start + 1 : start + 14 : 2], strict=True):
+            (bucket,) = [i for i, pair in enumerate(buckets) if {id(one), id(two)} == {id(pair[0]), id(pair[1])}]
+            visited.add(bucket)
+            leads.add(one is buckets[bucket][0])
+        assert visited == set(range(BUCKETS))
+    assert leads == {True, False}
+
+
+def test_what_differs_between_processes_widens_the_interval():
+    # Seven processes of one program that run at 1 % steps of each other, each with perfect repeatability.
+    buckets = [(Scripted(3000.0), Scripted(3000.0 * (1 + 0.01 * step))) for step in range(-3, 4)]
+    speedup = time_pairs(buckets, QUICK, seed=1).speedup
+    assert speedup.low < 0.98
+    assert speedup.high > 1.02
 
 
 @pytest.mark.parametrize("us", [0.0, 0.3, 7.0, 450.0, 1999.0, 2000.0, 50_000.0])
@@ -61,11 +79,11 @@ def test_a_sample_lasts_at_least_two_milliseconds(us):
 
 
 def test_a_program_without_a_baseline_has_a_time():
-    assert time_alone(Scripted(2500.0), QUICK).value == pytest.approx(2500.0)
+    assert time_alone([Scripted(2500.0)] * BUCKETS, QUICK).value == pytest.approx(2500.0)
 
 
 def test_a_program_that_takes_no_time_is_still_a_ratio():
-    assert time_pairs(Scripted(3000.0), Scripted(0.0), QUICK, seed=1).speedup.value > 1e5
+    assert pairs_of(Scripted(3000.0), Scripted(0.0)).speedup.value > 1e5
 
 
 def test_display_rounds_towards_one():

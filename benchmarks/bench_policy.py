@@ -10,8 +10,9 @@ out, identifiers renumbered) is that of no training program and of no program un
 import argparse
 import collections
 import dataclasses
+import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -45,7 +46,7 @@ class Completion:
     text: str
 
 
-def complete(tasks: Iterable[tuple[str, Task]], options: argparse.Namespace) -> list[Completion]:
+def complete(tasks: Sequence[tuple[str, Task]], options: argparse.Namespace) -> list[Completion]:
     """`--samples` completions of every task."""
     chosen = policy.load(
         gguf_path="",
@@ -61,24 +62,41 @@ def complete(tasks: Iterable[tuple[str, Task]], options: argparse.Namespace) -> 
         temperature=options.temperature, max_new_tokens=options.tokens, stop_ids=chosen.tokenizer.stop_ids
     )
     found = []
-    for number, (group, task) in enumerate(tqdm(list(tasks), desc="sampling", unit=" task")):
-        ids = chosen.tokenizer.render_chat(prompt.render(task, SIZE, [], "cpu"))
-        key = jax.random.key(options.seed)
-        rollout = sample(chosen.config, params, [ids], options.samples, key, sampling, prompt_numbers=[number])
-        rows = zip(rollout.tokens, rollout.lengths, strict=True)
-        found += [Completion(task, group, chosen.tokenizer.decode(t[:n].tolist())) for t, n in rows]
+    with tqdm(total=len(tasks), desc="sampling", unit=" task") as bar:
+        for start in range(0, len(tasks), options.batch):
+            batch = tasks[start : start + options.batch]
+            ids = [chosen.tokenizer.render_chat(prompt.render(task, SIZE, [], "cpu")) for _, task in batch]
+            numbers = range(start, start + len(batch))
+            key = jax.random.key(options.seed)
+            rollout = sample(chosen.config, params, ids, options.samples, key, sampling, prompt_numbers=numbers)
+            for row, (tokens, length) in enumerate(zip(rollout.tokens, rollout.lengths, strict=True)):
+                group, task = batch[row // options.samples]
+                found.append(Completion(task, group, chosen.tokenizer.decode(tokens[:length].tolist())))
+            bar.update(len(batch))
     return found
 
 
 def judge(completions: Sequence[Completion], workers: int) -> list[Verdict]:
     """Correctness verdicts, in order."""
     verdicts: dict[int, Verdict] = {}
-    with LocalPool(workers, {"device": "cpu", "mode": "quick"}) as pool:
+    with LocalPool(workers, {"device": "cpu", "mode": "quick"}, deadline_s=60.0) as pool:
         for number, each in enumerate(completions):
             pool.submit(Job(key=number, text=each.text, task=each.task, size=SIZE, completion=True, timing=False))
         for job, verdict in tqdm(pool.completed(), total=len(completions), desc="judging", unit=" program"):
             verdicts[job.key] = verdict
     return [verdicts[number] for number in range(len(completions))]
+
+
+def write(out: Path | None, completions: Sequence[Completion], verdicts: Sequence[Verdict]) -> None:
+    """JSON lines of the completions, with what is known of each; before judging that is the text alone."""
+    if out is None:
+        return
+    with out.open("w", encoding="utf-8") as file:
+        for each, verdict in itertools.zip_longest(completions, verdicts):
+            row = {"task": each.task.id, "family": each.task.family, "text": each.text}
+            if verdict is not None:
+                row |= {"outcome": verdict.outcome, "message": verdict.message}
+            file.write(json.dumps(row) + "\n")
 
 
 def stream_of(completion: str) -> str | None:
@@ -112,6 +130,8 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"))
     parser.add_argument("--adapter", default="shipped", help="shipped, a PEFT folder, or empty for the base model")
     parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=12, help="tasks whose samples are drawn together")
+    parser.add_argument("--only", default="", help="task ids with commas between")
     parser.add_argument("--temperature", type=float, default=0.9)
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
@@ -123,13 +143,12 @@ def main() -> None:
     programs = sorted(kernels.glob("*/*.py"))
     held_out = [("held out", example.task) for example in folder.read_held_out(options.corpus)]
     benchmark = [("benchmark", catalog.get(name)) for name in sorted({path.parent.name for path in programs})]
-    completions = complete([*held_out, *benchmark], options)
+    only = set(filter(None, options.only.split(",")))
+    tasks = [(group, task) for group, task in [*held_out, *benchmark] if not only or task.id in only]
+    completions = complete(tasks, options)
+    write(options.out, completions, [])
     verdicts = judge(completions, options.workers)
-    if options.out:
-        with options.out.open("w", encoding="utf-8") as file:
-            for each, verdict in zip(completions, verdicts, strict=True):
-                row = {"task": each.task.id, "family": each.task.family, "outcome": verdict.outcome}
-                file.write(json.dumps(row | {"message": verdict.message, "text": each.text}) + "\n")
+    write(options.out, completions, verdicts)
     known = {example.stream for example in folder.read_examples(options.corpus)}
     known |= {stream_digest(path.read_text(encoding="utf-8")) for path in programs}
     print(report(completions, verdicts, known))

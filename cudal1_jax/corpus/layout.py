@@ -15,6 +15,7 @@ DIMENSIONS = {  # names of the extents in `forward`, by rank
 
 # The longest line that one float32 accumulator may add up: one huge value swallows the last bits of all that follow.
 LONGEST_SUM = 2048
+LONGEST_MEAN = 512  # shorter where the mean is taken off values that may be many deviations away from zero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,11 +114,19 @@ def draw_rows(rng: Random, elements: tuple[int, int], ranks: Sequence[int] = (2,
     return Lines(shape, tuple(range(rank - trailing, rank)))
 
 
-def draw_strided(rng: Random, elements: tuple[int, int], ranks: Sequence[int] = (2, 3, 3, 4)) -> Lines:
-    """Lines whose elements lie apart: dimension 0 of a matrix, 0 or 1 of a larger array."""
+def draw_images(rng: Random, elements: tuple[int, int]) -> Lines:
+    """Lines of all dimensions after the channel, which is dimension 1."""
+    rank = rng.choice((3, 4, 4))
+    return Lines(draw_shape(rng, rank, elements), tuple(range(2, rank)))
+
+
+def draw_strided(
+    rng: Random, elements: tuple[int, int], ranks: Sequence[int] = (2, 3, 3, 4), longest: int = LONGEST_SUM
+) -> Lines:
+    """Lines whose elements lie apart: dimension 0 of a matrix, 0 or 1 of a larger array; at most `longest` long."""
     rank = rng.choice(ranks)
     dim = 0 if rank == 2 else rng.choice((1, 1, 1, 0))
-    while (lines := Lines(draw_shape(rng, rank, elements), (dim,))).length > LONGEST_SUM:
+    while (lines := Lines(draw_shape(rng, rank, elements), (dim,))).length > longest:
         pass
     return lines
 
@@ -132,7 +141,7 @@ def draw_shape(rng: Random, rank: int, elements: tuple[int, int]) -> tuple[int, 
 
 
 def _extent(rng: Random, rank: int) -> int:
-    largest = {1: 200_000, 2: 8192, 3: 400, 4: 96}[rank]
+    largest = {1: 200_000, 2: 16_384, 3: 400, 4: 96}[rank]
     smallest = {1: 2_000, 2: 16, 3: 4, 4: 2}[rank]
     extent = round(math.exp(rng.uniform(math.log(smallest), math.log(largest))))
     if extent >= 16 and rng.random() < 0.5:

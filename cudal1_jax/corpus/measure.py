@@ -59,10 +59,12 @@ def measure_with(out: Path, pool: Pool) -> int:
                 file.flush()
         known = _read(out / MEASURED)
     _write_examples(out, contests, known)
-    return sum(record["outcome"] != "ok" for record in known.values())
+    keys = [job.key for contest in contests for job in _jobs(contest)]
+    return sum(key not in known or known[key]["outcome"] != "ok" for key in keys)
 
 
 def _jobs(contest: Contest) -> list[Job]:
+    """Jobs of a contest's candidates; the key names the contest and the program."""
     return [
         Job(
             key=(contest.number, sha256(program.text)),
@@ -85,7 +87,8 @@ def _read(path: Path) -> dict[tuple[int, str], dict[str, Any]]:
             folder.write_whole(path, whole.splitlines())
         for line in whole.splitlines():
             record = json.loads(line)
-            records[record["key"][0], record["key"][1]] = record
+            if record["outcome"] != "evaluator_error":  # ours, and perhaps gone the next time
+                records[record["key"][0], record["key"][1]] = record
     return records
 
 

@@ -1,16 +1,20 @@
 """Reductions of one or several adjacent dimensions, with elementwise steps before and after."""
 
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
 from cudal1_jax.corpus import chain as chains
 from cudal1_jax.corpus import fold as folds
 from cudal1_jax.corpus import layout, workload
+from cudal1_jax.corpus import reduction_lines as lines_forms
+from cudal1_jax.corpus import reduction_rows as rows_forms
 from cudal1_jax.corpus.chain import Formula, Operand
 from cudal1_jax.corpus.layout import Lines
 from cudal1_jax.corpus.naming import pick_main
 from cudal1_jax.corpus.operands import draw_operands
-from cudal1_jax.corpus.reduction_forms import Spec, forms
+from cudal1_jax.corpus.program import Program
+from cudal1_jax.corpus.reduction_forms import Spec
 from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
@@ -76,4 +80,23 @@ def _bottleneck(rng: Random, spec: Spec) -> str:
             "The reduced elements lie apart in memory, so neighbouring threads should take neighbouring outputs.",
             "Each output sums along a strided line; one read per element bounds the time.".replace("sums", "folds"),
         )
+    )
+
+
+def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
+    """Writers for a reduction, the plain one first."""
+    if spec.lines.contiguous:
+        alone = spec.fold.exact or spec.lines.length <= layout.LONGEST_SUM
+        vectors = spec.lines.length % 4 == 0 and not (spec.fold.uses_value_twice and spec.prologue.steps)
+        return (
+            *((rows_forms.row_per_thread, rows_forms.row_accumulators) if alone else ()),
+            *((rows_forms.block_tree,) if spec.lines.blocks(rows_forms.BLOCKS) else ()),
+            *((rows_forms.warp_per_row,) if spec.lines.suit_warps else ()),
+            *((rows_forms.vector_row,) if vectors else ()),
+        )
+    return (
+        lines_forms.line_per_thread,
+        lines_forms.line_accumulators,
+        lines_forms.outputs_per_thread,
+        lines_forms.split_line,
     )

@@ -3,6 +3,8 @@
 import dataclasses
 from random import Random
 
+from cudal1_jax.corpus import layout
+
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
@@ -41,12 +43,19 @@ class RowKind:
     affine: str = ""  # "", "optional" or "required": weight of the shape of a line
     bias: bool = False  # the affine form has a bias as well
     gives: frozenset[str] = frozenset()
+    images: bool = False  # over everything after the channel, and only that
+    reduces: bool = False  # gives one value per line: `final` is an expression of the statistics alone
     weight: int = 2
 
     @property
     def centred(self) -> bool:
         """Whether a mean is taken off the values."""
         return any(item.name == "mean" for item in self.passes)
+
+    @property
+    def longest(self) -> int:
+        """The longest line that one thread may take alone."""
+        return layout.LONGEST_MEAN if self.centred else layout.LONGEST_SUM
 
     def nn(self, rng: Random) -> Text:
         return rng.choice(self.texts)
@@ -68,6 +77,12 @@ WELFORD = SinglePass(
 )
 DEVIATIONS = Pass(
     "rstd", "0.0f", "{a} += ({v} - mean) * ({v} - mean);", "all_sum", "rstd = rsqrtf(rstd / {n} + {eps});"
+)
+SQUARED_DEVIATIONS = Pass("spread", "0.0f", "{a} += ({v} - mean) * ({v} - mean);", "all_sum")
+WELFORD_SUM = SinglePass(
+    technique="Welford variance",
+    starts=("float mean = 0.0f, spread = 0.0f;",),
+    updates=("float delta = {v} - mean;", "mean += delta / ({k} + 1);", "spread += delta * ({v} - mean);"),
 )
 SOFTMAX_COST = (
     "Each row needs its maximum and its sum of exponentials before any output; expf and passes over the row decide.",
@@ -145,5 +160,22 @@ KINDS = (
         "minus_max",
         ((("{v} - nn.max({v}, {dim}, keepdim=True)", True),), (("{v} - nn.amax({v}, {dim}, keepdim=True)", True),)),
         (BEST,), "{v} - best", SUM_COST, weight=1,
+    ),
+    RowKind(
+        "instance_norm", ((("nn.instance_norm({v}, eps={eps})", False),),), (MEAN, DEVIATIONS), "({v} - mean) * rstd",
+        NORM_COST, WELFORD, images=True,
+    ),
+    RowKind(
+        "logsumexp", ((("nn.logsumexp({v}, {dim}{keepdim})", False),),),
+        (BEST, dataclasses.replace(EXPONENTIALS, finish="total = logf(total);")), "best + total", SOFTMAX_COST,
+        dataclasses.replace(ONLINE, finish=("total = logf(total);",)), reduces=True, weight=3,
+    ),
+    RowKind(
+        "var", ((("nn.var({v}, {dim}, correction=0{keepdim})", False),),), (MEAN, SQUARED_DEVIATIONS), "spread / {n}",
+        NORM_COST, WELFORD_SUM, reduces=True,
+    ),
+    RowKind(
+        "std", ((("nn.std({v}, {dim}, correction=0{keepdim})", False),),), (MEAN, SQUARED_DEVIATIONS),
+        "sqrtf(spread / {n})", NORM_COST, WELFORD_SUM, reduces=True,
     ),
 )  # fmt: skip

@@ -10,7 +10,8 @@ from cudal1_jax.corpus.chain import Chain, Formula, Operand
 from cudal1_jax.corpus.layout import Lines
 from cudal1_jax.corpus.operands import draw_operands
 from cudal1_jax.corpus.pointwise import BINARY, Step
-from cudal1_jax.corpus.reduction_forms import Spec, forms
+from cudal1_jax.corpus.reduction import forms
+from cudal1_jax.corpus.reduction_forms import Spec
 from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 

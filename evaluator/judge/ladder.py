@@ -120,6 +120,7 @@ class Judge:
             found.program_sha256 = sha256(program)
         with found.rung(Rung.SCREEN):
             screen(program, self.limits)
+        self._oracle.outputs(task, size)  # the oracle's start is no part of the trace's time
         with found.rung(Rung.TRACE):
             plan = self._trace(program, task, size)
             found.own_kernel_share = own_kernel_share(plan)
@@ -137,9 +138,9 @@ class Judge:
                 replay_on_new_contents(session, lambda: cpu.Session(compiled, self.limits), task, first, second)
             with found.rung(Rung.CORRECTNESS):
                 check_orders([report.outputs for report in reports], first, task)
-                errors = [judge_case(reports[0].outputs, first, task, cases[0])]
-                errors += check_cases(session, self._oracle, task, size, cases[1:])
-                found.errors = worst_of_each(errors)
+                found.errors = [judge_case(reports[0].outputs, first, task, cases[0])]
+                for error in check_cases(session, self._oracle, task, size, cases[1:]):
+                    found.errors = worst_of_each([*found.errors, error])
                 if self._effort.knock_out:
                     found.notes += idle_launches(plan, first, task, self.limits)
         if job.timing:

@@ -95,8 +95,16 @@ def test_a_fault_ends_the_climb_at_its_rung(judge):
     verdict = judge.check(program(operation="x[i] + w[i % m]"), SCALE)
     assert (verdict.outcome, verdict.rung) == (Outcome.WRONG_VALUE, Rung.CORRECTNESS)
     assert Rung.TIMING not in verdict.rung_ms
+    assert verdict.message.startswith("case plain, ")
     assert "seen" in verdict.message
     assert "expected" in verdict.message
+
+
+def test_what_passed_before_a_fault_is_on_record(judge):
+    verdict = judge.check(program(operation="fabsf(x[i]) * w[i % m]"), SCALE)  # right on inputs from [0, 1)
+    assert verdict.outcome is Outcome.WRONG_VALUE
+    assert verdict.message.startswith("case negated, ")
+    assert [error.case for error in verdict.errors] == ["plain"]
 
 
 def test_line_ends_do_not_change_the_identity(judge):

@@ -93,10 +93,11 @@ def next_token_logprobs(
     *,
     chunk: int,
     remat: bool,
+    fused_attention: bool = False,
     table_is_trained: bool = False,
 ) -> jax.Array:
     """Log-probs [B, T] of `targets` after each position of packed rows; segments do not see each other."""
-    hidden = decoder.forward(config, params, tokens, positions, segment_ids, adapter, remat)
+    hidden = decoder.forward(config, params, tokens, positions, segment_ids, adapter, remat, fused_attention)
     table = unembedding(config, params)
     return token_logprobs(hidden, table, targets, mask, chunk=chunk, table_is_trained=table_is_trained)
 

@@ -100,9 +100,10 @@ def cross_entropy(
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 512,
     remat: bool = False,
+    fused_attention: bool = False,
     full: bool = False,
 ) -> Objective:
-    """Next-token cross-entropy over `PackedRows`; nothing is shared between rows."""
+    """Next-token cross-entropy over `PackedRows`; nothing is shared between rows. `fused_attention`: on a GPU."""
 
     def loss(
         trainable: PyTree, frozen: PyTree, encoding: tuple, shared: tuple, rows: PackedRows
@@ -110,7 +111,7 @@ def cross_entropy(
         params, adapter = _policy(trainable, frozen, compute_dtype, full)
         present = logprobs.next_token_logprobs(
             config, params, adapter, rows.tokens, rows.positions, rows.segment_ids, rows.targets, rows.mask,
-            chunk=chunk, remat=remat, table_is_trained=full,
+            chunk=chunk, remat=remat, fused_attention=fused_attention, table_is_trained=full,
         )  # fmt: skip
         return losses.cross_entropy(present, rows.mask), {}
 

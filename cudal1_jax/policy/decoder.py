@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.policy import attention
+from cudal1_jax.policy import attention, fused
 from cudal1_jax.policy.attention import KeyValues, Prefix
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
@@ -26,13 +26,16 @@ def forward(
     segment_ids: jax.Array | None = None,
     adapter: Adapter | None = None,
     remat: bool = False,
+    fused_attention: bool = False,
 ) -> jax.Array:
     """Final hidden states [B, T, D] of tokens [B, T]; hidden[:, t] predicts token t + 1.
 
     positions [B, T] default to 0, 1, ...; segment_ids [B, T] keep packed sequences apart. `remat` recomputes whole
     layers in the backward pass; attention scores are recomputed in any case: they alone grow with T squared.
+    `fused_attention`: cuDNN's kernels, for long packed rows on a GPU (see `fused`).
     """
-    hidden, _ = _run(config, params, tokens, _positions(tokens, positions), segment_ids, None, adapter, remat)
+    positions = _positions(tokens, positions)
+    hidden, _ = _run(config, params, tokens, positions, segment_ids, None, adapter, remat, fused_attention)
     return hidden
 
 
@@ -115,16 +118,22 @@ def _run(
     prefix: tuple[KeyValues, jax.Array] | None,
     adapter: Adapter | None,
     remat: bool,
+    fused_attention: bool = False,
 ) -> tuple[jax.Array, KeyValues]:
     """Hidden states [B, T, D] and all layers' keys and values [L, B, K, T, d]."""
     cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)
     scale = 0.0 if adapter is None else adapter.scale
+    bias = (
+        fused.segment_bias(segment_ids, params["embed"].dtype) if fused_attention and segment_ids is not None else None
+    )
 
     def body(x: jax.Array, xs: tuple) -> tuple[jax.Array, KeyValues]:
         weights, low_rank, before = xs
         produced: list[KeyValues] = []
 
         def attend(q: jax.Array, own: KeyValues) -> jax.Array:
+            if fused_attention:
+                return fused.attend(q, own, bias)
             shared = None if prefix is None else Prefix(before, prefix[1])
             return attention.causal(q, own, segment_ids, shared)
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cudal1_jax.policy import attention, blockwise
+from cudal1_jax.policy import attention, blockwise, fused
 from cudal1_jax.policy.attention import KeyValues, Prefix
 from cudal1_jax.policy.blockwise import Partial, Visible
 
@@ -88,3 +88,13 @@ def plain_causal(q, own, segments, prefix):
     scores = jnp.einsum("bthd,bhsd->bhts", q, k) * d**-0.5
     weights = jax.nn.softmax(jnp.where(jnp.broadcast_to(mask[:, None], scores.shape), scores, -jnp.inf))
     return jnp.einsum("bhts,bhsd->bthd", weights, v)
+
+
+def test_fused_attention_is_the_same_function():
+    B, T, H, K, d = 2, 9, 4, 2, 8
+    keys = jax.random.split(jax.random.key(9), 3)
+    q = jax.random.normal(keys[0], (B, T, H, d))
+    own = KeyValues(*(jax.random.normal(key, (B, K, T, d)) for key in keys[1:]))
+    segments = jnp.array([[1, 1, 1, 2, 2, 2, 2, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 2]])
+    ours = jax.jit(lambda q, own: fused.attend(q, own, fused.segment_bias(segments, jnp.float32)))(q, own)
+    np.testing.assert_allclose(ours, jax.jit(attention.causal)(q, own, segments, None), atol=2e-6)

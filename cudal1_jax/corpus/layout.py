@@ -13,9 +13,10 @@ DIMENSIONS = {  # names of the extents in `forward`, by rank
 }
 
 
-# The longest line that one float32 accumulator may add up: one huge value swallows the last bits of all that follow.
-LONGEST_SUM = 2048
-LONGEST_MEAN = 512  # shorter where the mean is taken off values that may be many deviations away from zero
+# The longest line that one float32 accumulator may add up: one huge value swallows the last bits of what follows, and
+# equal values are rounded the same way again and again.
+LONGEST_SUM = 512
+LONGEST_MEAN = 256  # shorter where the mean is taken off values that may be many deviations away from zero
 
 
 @dataclasses.dataclass(frozen=True)

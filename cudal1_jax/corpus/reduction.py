@@ -87,9 +87,11 @@ def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Writers for a reduction, the plain one first."""
     if spec.lines.contiguous:
         alone = spec.fold.exact or spec.lines.length <= layout.LONGEST_SUM
+        in_four = spec.fold.exact or spec.lines.length <= 4 * layout.LONGEST_SUM
         vectors = spec.lines.length % 4 == 0 and not (spec.fold.uses_value_twice and spec.prologue.steps)
         return (
-            *((rows_forms.row_per_thread, rows_forms.row_accumulators) if alone else ()),
+            *((rows_forms.row_per_thread,) if alone else ()),
+            *((rows_forms.row_accumulators,) if in_four else ()),
             *((rows_forms.block_tree,) if spec.lines.blocks(rows_forms.BLOCKS) else ()),
             *((rows_forms.warp_per_row,) if spec.lines.suit_warps else ()),
             *((rows_forms.vector_row,) if vectors else ()),

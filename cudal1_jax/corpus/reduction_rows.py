@@ -32,7 +32,7 @@ def row_accumulators(spec: Spec, rng: Random) -> Program:
     setting = draw_setting(spec, rng, (32, 64, 128))
     wording, extents, acc = setting.style, setting.extents, spec.fold.variable
     row, j, columns = wording.row, wording.column, wording.columns
-    ways = rng.choice((2, 4, 4))
+    ways = rng.choice((2, 4, 4)) if spec.lines.length <= layout.LONGEST_SUM else 4
     names = [f"{acc}{k}" for k in range(ways)]
     at = f"{row} * {columns} + {j}"
     starts = ", ".join(f"{name} = {spec.fold.start}" for name in names)

@@ -16,10 +16,6 @@ from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
 FAMILY = "rowwise"
-CASES = (
-    *("negated", "large", "heavy_tailed", "one_changed", "structured"),
-    *("shifted", "permuted", "small", "integers"),
-)
 
 
 def draw(rng: Random, elements: tuple[int, int]) -> Workload:
@@ -27,10 +23,10 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     contiguous = bool(rng.random() < 0.75 or kind.affine or kind.images)
     if kind.images:
         lines = layout.draw_images(rng, elements)
+    elif contiguous:
+        lines = layout.draw_rows(rng, elements)
     else:
-        lines = (
-            layout.draw_rows(rng, elements) if contiguous else layout.draw_strided(rng, elements, longest=kind.longest)
-        )
+        lines = layout.draw_strided(rng, elements, longest=kind.longest)
     main = pick_main(rng)
     before, after = rng.choice(((0, 0), (0, 0), (0, 1), (1, 0), (1, 0), (1, 1), (0, 2), (2, 0)))
     single = len(lines.dims) == 1 and contiguous
@@ -101,9 +97,7 @@ def _source(rng: Random, spec: Spec) -> str:
 def _cases(spec: Spec) -> tuple[str, ...] | None:
     """Correctness cases that make sense, None for all.
 
-    Equal values in a row leave nothing of a centred row but the rounding of its mean, times 1 / sqrt(eps); only
-    values that sum exactly, without steps before, can be told from an error.
+    Where steps before make the values of a row equal or nearly so (a saturated tanh, a rounded constant), what is left
+    of a centred row is the rounding of its mean times 1 / sqrt(eps): noise, in any program.
     """
-    if spec.kind.centred and spec.prologue.steps:
-        return tuple(case for case in CASES if case != "structured")
-    return None
+    return ("negated", "one_changed", "permuted") if spec.kind.centred and spec.prologue.steps else None

@@ -12,6 +12,8 @@ from cudal1_jax.corpus.naming import total_name
 from cudal1_jax.corpus.program import Kernel, Launch, Program, block, render
 from cudal1_jax.corpus.style import Style
 
+MOST_PER_THREAD = 4 * layout.LONGEST_SUM  # rounding of many threads' sums averages out
+
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
@@ -27,7 +29,7 @@ class Spec:
 
     def enough(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Those numbers of threads that leave few enough elements for each to add up."""
-        return tuple(count for count in counts if self.elements <= count * layout.LONGEST_SUM) or counts[-1:]
+        return tuple(count for count in counts if self.elements <= count * MOST_PER_THREAD) or counts[-1:]
 
     @property
     def pointers(self) -> tuple[str, ...]:
@@ -295,6 +297,6 @@ def _fused(spec: Spec) -> tuple[str, ...]:
 def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Forms whose threads add up few enough elements each."""
     forms: tuple[Callable[[Spec, Random], Program], ...] = (single_block, two_stages, thread_partials)
-    if spec.fold.exact or spec.elements <= 32 * layout.LONGEST_SUM:
+    if spec.fold.exact or spec.elements <= 32 * MOST_PER_THREAD:
         forms = (*forms, single_warp_tree, accumulators, vector)
     return forms

@@ -13,7 +13,6 @@ from cudal1_jax.policy.blockwise import Partial, Visible
 
 TILE = 512  # queries of all rows of a prompt at a time over its prefix: scores stay in the cache
 BLOCK = 256  # queries per block; keys after a block are never multiplied, which halves the work of long sequences
-MASKED = -1e30  # finite, so that a row without any key gives a mean and not NaN
 
 
 class KeyValues(NamedTuple):
@@ -89,51 +88,3 @@ def _attend_prefix(q: jax.Array, prefix: Prefix) -> Partial:
     part = blockwise.attend(together, *prefix.keys, Visible(jnp.zeros_like(last), last), TILE)
     out, log_normaliser = (x.reshape(N, K, B // N, M, -1).swapaxes(1, 2) for x in part)
     return Partial(out.reshape(B, K, M, d), log_normaliser.reshape(B, K, M))
-
-
-def attend(q: jax.Array, own: KeyValues, mask: jax.Array, prefix: Prefix | None) -> jax.Array:
-    """Softmax attention over own keys and, where given, a prefix shared by rows of one prompt.
-
-    q [B, T, H, d], own [B, K, S, d], mask [1 or B, T, S], prefix [N, K, P, d] -> [B, T, H, d]. Scores in float32.
-    The prefix is never copied to the rows: rows of a prompt become further queries of one product.
-    """
-    B, T, H, d = q.shape
-    K, S = own.k.shape[1], own.k.shape[2]
-    grouped = q.reshape(B, T, K, H // K, d).transpose(0, 2, 3, 1, 4)  # [B, K, R, T, d]
-    scores = _products(grouped.reshape(B, K, -1, d), own.k).reshape(B, K, H // K, T, S)
-    scores = jnp.where(jnp.broadcast_to(mask[:, None, None], scores.shape), scores, MASKED)
-    if prefix is None:
-        weights = jax.nn.softmax(scores, axis=-1).astype(own.v.dtype)
-        mixed = jnp.einsum("bkms,bksd->bkmd", weights.reshape(B, K, -1, S), own.v)
-    else:
-        before = _prefix_scores(grouped, prefix)  # [B, K, R, T, P]
-        P = before.shape[-1]
-        weights = jax.nn.softmax(jnp.concatenate([before, scores], axis=-1), axis=-1).astype(own.v.dtype)
-        mixed = jnp.einsum("bkms,bksd->bkmd", weights[..., P:].reshape(B, K, -1, S), own.v)
-        mixed = mixed + _mix_prefix(weights[..., :P], prefix.keys.v).reshape(mixed.shape)
-    return mixed.reshape(B, K, H // K, T, d).transpose(0, 3, 1, 2, 4).reshape(B, T, H, d)
-
-
-def _products(q: jax.Array, k: jax.Array) -> jax.Array:
-    """Scaled scores [B, K, M, S] of queries [B, K, M, d] and keys [B, K, S, d]."""
-    return jnp.einsum("bkmd,bksd->bkms", q, k, preferred_element_type=jnp.float32) * q.shape[-1] ** -0.5
-
-
-def _prefix_scores(q: jax.Array, prefix: Prefix) -> jax.Array:
-    """q [B, K, R, T, d] -> [B, K, R, T, P]; positions at or after a prompt's length are masked."""
-    B, K, R, T, d = q.shape
-    N, P = prefix.lengths.shape[0], prefix.keys.k.shape[2]
-    together = q.reshape(N, B // N, K, R * T, d).swapaxes(1, 2).reshape(N, K, -1, d)  # [N, K, G R T, d]
-    scores = _products(together, prefix.keys.k)
-    valid = jnp.arange(P)[None, :] < prefix.lengths[:, None]
-    scores = jnp.where(jnp.broadcast_to(valid[:, None, None], scores.shape), scores, MASKED)
-    return scores.reshape(N, K, B // N, R * T, P).swapaxes(1, 2).reshape(B, K, R, T, P)
-
-
-def _mix_prefix(weights: jax.Array, v: jax.Array) -> jax.Array:
-    """weights [B, K, R, T, P], v [N, K, P, d] -> [B, K, R T, d]."""
-    B, K, R, T, P = weights.shape
-    N, d = v.shape[0], v.shape[-1]
-    together = weights.reshape(N, B // N, K, R * T, P).swapaxes(1, 2).reshape(N, K, -1, P)
-    mixed = jnp.einsum("nkmp,nkpd->nkmd", together, v)
-    return mixed.reshape(N, K, B // N, R * T, d).swapaxes(1, 2).reshape(B, K, R * T, d)

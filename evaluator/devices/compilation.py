@@ -7,15 +7,16 @@ import re
 import tempfile
 import time
 
-from evaluator.devices import device_functions, elf, object_cache, toolchain
+from evaluator.devices import compile_errors, device_functions, elf, object_cache, toolchain, translation_unit
 from evaluator.devices.lowering import Lowered, lower
 from evaluator.devices.toolchain import CompilerRun, Toolchain
-from evaluator.program.plan import Module, Plan
+from evaluator.devices.translation_unit import Kernel
+from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
-_STANDARDS = {"11": "c++17", "14": "c++17", "17": "c++17", "20": "c++20", "23": "c++20"}
+STATIC_SHARED_BYTES = 48 * 1024  # what a device lets a kernel declare; more must be dynamic
 _KERNEL_NAME = re.compile(r"[\w:<>,\s*&()+.\-]+")
-_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_LINK = ("-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--hash-style=gnu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,28 +25,50 @@ class CompiledObject:
 
     path: pathlib.Path
     facts: elf.Object
-    kernel_numbers: dict[tuple[int, str], int]  # (module, kernel) -> number of its exports
+    kernel_numbers: dict[Kernel, int]  # numbers of the kernels' exports
+    static_shared_bytes: dict[Kernel, int]
     compile_ms: float  # wall time; 0 where the object came from the cache
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """One compilation: what every step of it needs."""
+
+    plan: Plan
+    numbers: dict[Kernel, int]
+    lowered: tuple[Lowered, ...]
+    tools: Toolchain
+    cache: pathlib.Path
+    folder: pathlib.Path  # for its files, removed afterwards
+    limits: Limits
 
 
 def compile_modules(plan: Plan, limits: Limits) -> CompiledObject:
     """Raises ProgramFault `compile_error`, `unsupported`, `timeout` or `evaluator_error`."""
-    tools = toolchain.find()
-    cache = object_cache.folder()
-    numbers: dict[tuple[int, str], int] = {}
+    tools, cache = toolchain.find(), object_cache.folder()
+    numbers = _kernel_numbers(plan)
+    key = _key(plan, tools)
+    started = time.perf_counter()
+    path = object_cache.find(cache, key)
+    if path is not None:
+        facts, compile_ms = elf.read(path.read_bytes()), 0.0
+    else:
+        data = _compile(plan, numbers, tools, cache, limits)
+        facts = _checked(data)
+        path = object_cache.store(cache, key, data)
+        compile_ms = 1e3 * (time.perf_counter() - started)
+    shared = _static_shared(plan, facts, numbers, limits)
+    return CompiledObject(path, facts, numbers, shared, compile_ms)
+
+
+def _kernel_numbers(plan: Plan) -> dict[Kernel, int]:
+    numbers: dict[Kernel, int] = {}
     for index, module in enumerate(plan.modules):
         for kernel in module.kernels:
             if not _KERNEL_NAME.fullmatch(kernel):
                 raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, f"{kernel!r} is no kernel's name")
             numbers.setdefault((index, kernel), len(numbers))
-    key = _key(plan, tools)
-    if (path := object_cache.find(cache, key)) is not None:
-        return CompiledObject(path, elf.read(path.read_bytes()), numbers, 0.0)
-    started = time.perf_counter()
-    data = _compile(plan, numbers, tools, cache, limits)
-    facts = _checked(data)
-    path = object_cache.store(cache, key, data)
-    return CompiledObject(path, facts, numbers, 1e3 * (time.perf_counter() - started))
+    return numbers
 
 
 def _key(plan: Plan, tools: Toolchain) -> str:
@@ -55,137 +78,74 @@ def _key(plan: Plan, tools: Toolchain) -> str:
     return digest.hexdigest()
 
 
+def _static_shared(plan: Plan, facts: elf.Object, numbers: dict[Kernel, int], limits: Limits) -> dict[Kernel, int]:
+    """Static shared memory of each kernel. The object's own figure is that of all its kernels together."""
+    if facts.thread_local_bytes <= STATIC_SHARED_BYTES or len(numbers) == 1:
+        return dict.fromkeys(numbers, facts.thread_local_bytes)
+    shared = {}
+    for index, kernel in numbers:
+        alone = dataclasses.replace(plan.modules[index], kernels=(kernel,))
+        only = compile_modules(dataclasses.replace(plan, modules=(alone,), steps=()), limits)
+        shared[index, kernel] = only.facts.thread_local_bytes
+    return shared
+
+
 def _checked(data: bytes) -> elf.Object:
     """Facts of a fresh object. Nothing of a program may run while it is loaded."""
     facts = elf.read(data)
+    problem = None
     if facts.runs_code_on_load:
-        message = "a variable outside functions needs code to initialise it; device code allows constants only"
-        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
-    if names := device_functions.foreign(facts.imports):
-        message = f"device code cannot call {', '.join(names[:3])}: it is neither defined here nor a device function"
-        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
-    if facts.thread_local_initialised:
-        message = "a __shared__ variable has an initial value; device code must assign it"
-        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+        problem = "a variable outside functions needs code to initialise it; device code allows constants only"
+    elif names := device_functions.foreign(facts.imports):
+        problem = f"device code cannot call {', '.join(names[:3])}: it is neither defined here nor a device function"
+    elif facts.thread_local_initialised:
+        problem = "a __shared__ variable cannot have an initial value"
+    if problem:
+        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, problem)
     return facts
 
 
-def _standard(module: Module) -> str:
-    for option in module.options:
-        if match := re.fullmatch(r"-{1,2}std=(?:c|gnu)\+\+(\d\d)", option):
-            return _STANDARDS.get(match[1], "c++17")
-    return "c++17"
-
-
-def _definitions(module: Module) -> list[str]:
-    """-D options as preprocessor lines."""
-    lines = []
-    options = iter(module.options)
-    for option in options:
-        if option in ("-D", "--define-macro"):
-            option = "-D" + next(options, "")
-        if match := re.fullmatch(r"(?:-D|--define-macro=)(\w+)(?:=([^\n]*))?", option):
-            lines.append(f"#define {match[1]} {1 if match[2] is None else match[2]}")
-    return lines
-
-
-def _unit(plan: Plan, modules: list[int], numbers: dict[tuple[int, str], int], lowered: dict[int, Lowered]) -> str:
-    """One translation unit: each module in a namespace of its own, its macros undefined behind it."""
-    lines = list(dict.fromkeys(include for index in modules for include in lowered[index].includes))
-    exports = []
-    for index in modules:
-        module, text = plan.modules[index], lowered[index]
-        definitions = _definitions(module)
-        lines += [*definitions, f"namespace {{ namespace emulator_module_{index} {{", f'#line 1 "kernel_{index}.cu"']
-        lines.append(text.text)
-        for kernel in dict.fromkeys(module.kernels):
-            number = numbers[index, kernel]
-            lines += [f'#line {number + 1} "exports"', f"constexpr auto emulator_target_{number} = &{kernel};"]
-            exports.append(f"EMULATOR_EXPORT_KERNEL({number}, emulator_module_{index}::emulator_target_{number})")
-        lines.append("}}")
-        macros = [*text.macros, *(line.split()[1] for line in definitions)]
-        lines += [f"#undef {macro}" for macro in dict.fromkeys(macros)]
-    return "\n".join([*lines, '#line 1 "entries"', *exports, ""])
-
-
-def _compile(
-    plan: Plan, numbers: dict[tuple[int, str], int], tools: Toolchain, cache: pathlib.Path, limits: Limits
-) -> bytes:
-    lowered = {index: lower(module.source) for index, module in enumerate(plan.modules)}
-    indices = sorted(lowered)
-    standards = {_standard(module) for module in plan.modules} or {"c++17"}
-    together = [indices] if len(standards) == 1 else [[index] for index in indices]
+def _compile(plan: Plan, numbers: dict[Kernel, int], tools: Toolchain, cache: pathlib.Path, limits: Limits) -> bytes:
+    lowered = tuple(lower(module.source) for module in plan.modules)
+    apart = [[index] for index in range(len(plan.modules))]
+    together = [list(range(len(plan.modules)))]
+    one_standard = len({translation_unit.standard(module) for module in plan.modules}) <= 1
     with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as name:
-        folder = pathlib.Path(name)
-
-        def build(units: list[list[int]]) -> tuple[CompilerRun, bytes]:
-            return _build(plan, units, numbers, lowered, tools, cache, folder, limits)
-
-        run, data = build(together)
-        if run.exit_code != 0 and len(indices) > 1 and len(together) == 1:
+        job = _Job(plan, numbers, lowered, tools, cache, pathlib.Path(name), limits)
+        run, data = _build(job, together if one_standard else apart)
+        if run.exit_code != 0 and one_standard and len(apart) > 1:
             # Modules may disagree in ways that namespaces do not hide; on their own each must compile.
-            run, data = build([[index] for index in indices])
+            run, data = _build(job, apart)
         if run.exit_code != 0:
-            raise _compile_fault(plan, numbers, run, limits)
+            raise compile_errors.fault(plan, [kernel for _, kernel in numbers], run, limits)
         return data
 
 
-def _build(
-    plan: Plan,
-    units: list[list[int]],
-    numbers: dict[tuple[int, str], int],
-    lowered: dict[int, Lowered],
-    tools: Toolchain,
-    cache: pathlib.Path,
-    folder: pathlib.Path,
-    limits: Limits,
-) -> tuple[CompilerRun, bytes]:
+def _build(job: _Job, units: list[list[int]]) -> tuple[CompilerRun, bytes]:
     """Compile and link; the object's bytes are empty where that failed."""
-    link = ["-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--hash-style=gnu"]
-    objects: list[str] = []
-    for number, unit in enumerate(units or [[]]):
-        standard = _standard(plan.modules[unit[0]]) if unit else "c++17"
-        shim = toolchain.precompiled_shim(tools, cache, standard)
-        source = folder / f"unit_{number}.cpp"
-        source.write_text(_unit(plan, unit, numbers, lowered))
-        command = [tools.compiler, *tools.flags, f"-std={standard}", *toolchain.shim_arguments(tools, shim)]
-        single = len(units) <= 1
-        target = folder / ("program.so" if single else f"unit_{number}.o")
-        mode = [*link, str(source), "-lgcc"] if single else ["-c", str(source)]
-        run = toolchain.run_confined(tools, [*command, *mode, "-o", str(target)], [shim], folder, limits.compile_s)
+    program = job.folder / "program.so"
+    if len(units) == 1:
+        run = _compile_unit(job, units[0], program, list(_LINK), ["-lgcc"])
+        return run, program.read_bytes() if run.exit_code == 0 else b""
+    objects = []
+    for unit in units:
+        objects.append(job.folder / f"unit_{unit[0]}.o")
+        run = _compile_unit(job, unit, objects[-1], ["-c"], [])
         if run.exit_code != 0:
             return run, b""
-        objects.append(str(target))
-    if len(objects) > 1:
-        command = [tools.compiler, *link, *objects, "-lgcc", "-o", str(folder / "program.so")]
-        run = toolchain.run_confined(tools, command, [], folder, limits.compile_s)
-        if run.exit_code != 0:
-            return run, b""
-    return run, (folder / "program.so").read_bytes()
+    command = [job.tools.compiler, *_LINK, *map(str, objects), "-lgcc", "-o", str(program)]
+    run = toolchain.run_confined(job.tools, command, [], job.folder, job.limits.compile_s)
+    return run, program.read_bytes() if run.exit_code == 0 else b""
 
 
-def _compile_fault(plan: Plan, numbers: dict[tuple[int, str], int], run: CompilerRun, limits: Limits) -> ProgramFault:
-    """The first error in the program's own words."""
-    if run.exit_code in (125, 126):
-        return ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, run.errors.strip()[:300])
-    if run.exit_code < 0 or "Killed signal" in run.errors or "CPU time limit" in run.errors:
-        message = f"compilation was ended after {limits.compile_s:g} s of CPU time"
-        return ProgramFault(Outcome.TIMEOUT, Rung.COMPILE, message)
-    if "No space left on device" in run.errors:
-        return ProgramFault(
-            Outcome.EVALUATOR_ERROR, Rung.COMPILE, "the disk is full: free some space in the cache folder"
-        )
-    kernels = {number: kernel for (_, kernel), number in numbers.items()}
-    for match in _ERROR.finditer(run.errors):
-        line = int(match["line"])
-        if module := re.fullmatch(r"kernel_(\d+)\.cu", match["file"]):
-            text = plan.modules[int(module[1])].source.splitlines()
-            shown = text[line - 1].strip() if line <= len(text) else ""
-            message = f"kernel text line {line}: {match['text']}" + (f" | {shown[:120]}" if shown else "")
-            return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
-        if match["file"] == "exports":
-            message = f"kernel {kernels[line - 1]!r}: {match['text'].replace('emulator_target_', 'kernel ')}"
-            return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
-    first = re.search(r"error: (.*)", run.errors)
-    message = first[1] if first else run.errors.strip()[:300] or f"the compiler ended with {run.exit_code}"
-    return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+def _compile_unit(
+    job: _Job, unit: list[int], target: pathlib.Path, mode: list[str], libraries: list[str]
+) -> CompilerRun:
+    modules = {index: job.plan.modules[index] for index in unit}
+    standard = translation_unit.standard(modules[unit[0]]) if unit else "c++17"
+    shim = toolchain.precompiled_shim(job.tools, job.cache, standard)
+    source = target.with_suffix(".cpp")
+    source.write_text(translation_unit.write(modules, job.lowered, job.numbers))
+    command = [job.tools.compiler, *job.tools.flags, f"-std={standard}", *toolchain.shim_arguments(job.tools, shim)]
+    command += [*mode, str(source), *libraries, "-o", str(target)]
+    return toolchain.run_confined(job.tools, command, [shim], job.folder, job.limits.compile_s)

@@ -9,15 +9,13 @@ A time on it says nothing about a GPU; it compares programs with each other on t
 """
 
 from evaluator.devices import signature, tape
-from evaluator.devices.compilation import compile_modules
+from evaluator.devices.compilation import STATIC_SHARED_BYTES, compile_modules
 from evaluator.devices.session import CompiledPlan, RunReport, Session
 from evaluator.program.launch_limits import MAX_SHARED_BYTES
 from evaluator.program.plan import Launch, Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 __all__ = ["CompiledPlan", "RunReport", "Session", "compile"]
-
-_STATIC_SHARED_BYTES = 48 * 1024  # what a device lets a kernel declare; more must be dynamic
 
 
 def compile(plan: Plan, limits: Limits) -> CompiledPlan:
@@ -34,25 +32,26 @@ def compile(plan: Plan, limits: Limits) -> CompiledPlan:
     for (module, kernel), number in compiled.kernel_numbers.items():
         exported = compiled.facts.symbols[f"emulator_signature_{number}"]
         wanted[module, kernel] = signature.parameters(exported, plan.modules[module].source, kernel)
-    static = compiled.facts.thread_local_bytes
     launches = [step for step in plan.steps if isinstance(step, Launch)]
     arguments = []
     for launch in launches:
-        _check_shared(launch, static)
+        _check_shared(launch, compiled.static_shared_bytes[launch.module, launch.kernel])
         arguments.append(signature.check(launch, wanted[launch.module, launch.kernel]))
     return CompiledPlan(
         plan=plan,
         compiled=compiled,
         tape=tape.write(plan, compiled.kernel_numbers, arguments),
-        shared_bytes=static + max((launch.shared_bytes for launch in launches), default=0),
+        shared_bytes=max(
+            (compiled.static_shared_bytes[step.module, step.kernel] + step.shared_bytes for step in launches), default=0
+        ),
     )
 
 
 def _check_shared(launch: Launch, static_bytes: int) -> None:
-    if static_bytes > _STATIC_SHARED_BYTES:
+    if static_bytes > STATIC_SHARED_BYTES:
         message = (
             f"kernel {launch.kernel!r} declares {static_bytes} bytes of static shared memory; a device has "
-            f"{_STATIC_SHARED_BYTES}, more must be dynamic (extern __shared__)"
+            f"{STATIC_SHARED_BYTES}, more must be dynamic (extern __shared__)"
         )
         raise ProgramFault(Outcome.LAUNCH_ERROR, Rung.LAUNCH, message, launch.line)
     if static_bytes + launch.shared_bytes > MAX_SHARED_BYTES:

@@ -29,7 +29,7 @@ def read(data: bytes) -> Object:
     """Facts of a shared object's bytes. Raises NotAnObject for anything damaged."""
     try:
         return _read(data)
-    except (struct.error, IndexError, KeyError, ValueError) as error:
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise NotAnObject(f"damaged object: {error}") from error
 
 

@@ -81,6 +81,12 @@ def _check_supported(code: str) -> None:
             raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message)
 
 
+def _check_shared_declarations(code: str) -> None:
+    if match := re.search(r"\b__shared__\b[^;{}()]*?(?<![<>=!])=(?!=)", code):
+        message = f"kernel text line {_line(code, match.end())}: a __shared__ variable cannot have an initial value"
+        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+
+
 def _include(rest: str, line: int) -> str:
     match = re.match(r"""\s*(?:<([^>\n]+)>|"([^"\n]+)")\s*(?://.*|/\*.*)?$""", rest)
     name = (match.group(1) or match.group(2)).strip() if match else rest.strip()
@@ -176,6 +182,7 @@ def lower(text: str) -> Lowered:
     text = _join_lines(text.replace("\r\n", "\n"))
     code = without_literals(text)
     _check_supported(code)
+    _check_shared_declarations(code)
     includes, directives = [], []
     for match in _INCLUDE.finditer(code):
         rest = text[match.start("rest") : match.end("rest")]

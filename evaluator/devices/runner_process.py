@@ -45,6 +45,10 @@ class RunnerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        return self._socket.fileno() >= 0
+
     def cpu_s(self) -> float:
         """CPU time of the process so far, read from its clock; the process has no part in it."""
         return time.clock_gettime((~self._process.pid << 3) | 2)

@@ -87,16 +87,15 @@ class Session:
         self._guard = guard
         self.refill(inputs)
         report, cpu_us = self._judged_run(order, seed, guard, poison_seed=seed)
-        outputs, unwritten = self._collect(poison_seed=seed)
-        if any(unwritten) and self._has_integer_outputs():
-            # An integer may equal the poison by chance: only what is left over under another poison is unwritten.
+        left = self._poisoned_elements(poison_seed=seed)
+        if any(mask.any() for mask in left) and self._has_integer_outputs():
+            # An integer may equal the poison by chance: only what another poison survives in as well is unwritten.
             self.refill(inputs)
             report, cpu_us = self._judged_run(order, seed, guard, poison_seed=~seed)
-            outputs, again = self._collect(poison_seed=~seed)
-            unwritten = tuple(min(pair) for pair in zip(unwritten, again, strict=True))
+            left = [mask & again for mask, again in zip(left, self._poisoned_elements(~seed), strict=True)]
         return RunReport(
-            outputs=outputs,
-            unwritten=unwritten,
+            outputs=self.outputs(),
+            unwritten=tuple(int(np.count_nonzero(mask)) for mask in left),
             modified=self._modified_inputs(),
             state_changed=bool(report.flags & 1),
             peak_bytes=self._plan.nbytes,
@@ -105,6 +104,8 @@ class Session:
 
     def refill(self, inputs: Sequence[np.ndarray]) -> None:
         """Give the inputs new contents at the same addresses."""
+        if not self._runner.alive:
+            raise RuntimeError("this session is over: a fault of the program, or close(), ended its process")
         wanted = self._plan.inputs
         if len(inputs) != len(wanted):
             raise ValueError(f"the plan has {len(wanted)} inputs, got {len(inputs)}")
@@ -152,6 +153,7 @@ class Session:
         return report
 
     def _judged_run(self, order: str, seed: int, guard: str, poison_seed: int) -> tuple[faults.Report, float]:
+        """Fresh poison and canaries, one pass, canaries looked at. Returns the report and microseconds of CPU time."""
         for number, buffer in enumerate(self._plan.buffers):
             for part in self._buffers.slack(number, guard):
                 part[:] = layout.CANARY
@@ -180,14 +182,14 @@ class Session:
     def _has_integer_outputs(self) -> bool:
         return any(self._plan.dtype(view) not in FLOAT_DTYPES for view in self._plan.outputs)
 
-    def _collect(self, poison_seed: int) -> tuple[tuple[np.ndarray, ...], tuple[int, ...]]:
-        outputs = self.outputs()
-        unwritten = []
-        for view, output in zip(self._plan.outputs, outputs, strict=True):
-            bits = output.reshape(-1).view(f"u{output.dtype.itemsize}")
+    def _poisoned_elements(self, poison_seed: int) -> list[np.ndarray]:
+        """Per output, which elements still hold the poison; none of an input that is returned."""
+        masks = []
+        for view in self._plan.outputs:
+            bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
             poison = layout.poison(self._plan.dtype(view), poison_seed)
-            unwritten.append(0 if self._is_input(view) else int(np.count_nonzero(bits == poison)))
-        return outputs, tuple(unwritten)
+            masks.append(np.zeros(view.size, bool) if self._is_input(view) else bits == poison)
+        return masks
 
     def _modified_inputs(self) -> tuple[str, ...]:
         assert self._inputs is not None

@@ -1,6 +1,5 @@
 """Read-modify-write functions, on one OS thread and on two."""
 
-import numpy as np
 import pytest
 
 SOURCE = """__device__ int counters[12] = {0, 0, 1000, 0, 255};
@@ -55,9 +54,11 @@ def test_atomics_on_half_precision(outputs_of, out):
     __global__ void k(float* y) { __shared__ __half h; __shared__ __half2 h2; __shared__ __nv_bfloat16 b;
       if (!threadIdx.x) { h = __float2half(0.f); h2 = __floats2half2_rn(0.f, 1.f); b = __float2bfloat16(0.f); }
       __syncthreads();
-      atomicAdd(&h, __float2half(1.f)); atomicAdd(&h2, __floats2half2_rn(1.f, 2.f)); atomicAdd(&b, __float2bfloat16(0.5f));
+      atomicAdd(&h, __float2half(1.f)); atomicAdd(&h2, __floats2half2_rn(1.f, 2.f));
+        atomicAdd(&b, __float2bfloat16(0.5f));
       __syncthreads();
-      if (!threadIdx.x) { y[0] = __half2float(h); y[1] = __low2float(h2); y[2] = __high2float(h2); y[3] = __bfloat162float(b); } }"""
+      if (!threadIdx.x) { y[0] = __half2float(h); y[1] = __low2float(h2); y[2] = __high2float(h2);
+        y[3] = __bfloat162float(b); } }"""
     (y,) = outputs_of(source, [out((4,))], block=(64,))
     assert y.tolist() == [64, 64, 129, 32]
 

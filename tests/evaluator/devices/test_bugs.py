@@ -185,7 +185,7 @@ def test_full_mask_shuffle_in_a_divergent_branch_is_a_deadlock(fault):
 
 def test_lanes_that_meet_at_different_warp_operations(fault):
     outcome, message = fault(
-        "float v = x[i];\nif (threadIdx.x & 1)\n v = __shfl_sync(~0u, v, 0);\nelse\n v = __shfl_sync(~0u, v, 1);\ny[i] = v;",
+        "float v = x[i];\nif (i & 1)\n v = __shfl_sync(~0u, v, 0);\nelse\n v = __shfl_sync(~0u, v, 1);\ny[i] = v;",
         block=(32,),
     )
     assert outcome is Outcome.BAD_BARRIER
@@ -262,7 +262,8 @@ def test_spin_wait_that_never_ends_is_cut(fault_of, out, condition):
 
 def test_out_of_memory_in_a_kernel_does_not_hang(fault_of, out):
     source = """#include <stdlib.h>
-    __global__ void k(float* y) { for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1; } }"""
+    __global__ void k(float* y) { for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1;
+      } }"""
     outcome, message = fault_of(source, [out((1,))], block=(1,))
     assert outcome is Outcome.CRASHED
     assert "__trap()" in message

@@ -24,7 +24,8 @@ def test_block_and_tiles(outputs_of, out, order):
       int* row = y + r * 12;
       row[0] = other; row[1] = block.size() + block.group_index().x + block.group_dim().x;
       row[2] = tile.thread_rank() * 100 + tile.meta_group_rank() * 10 + tile.meta_group_size();
-      row[3] = tile.shfl(r, 2); row[4] = tile.shfl_down(r, 3); row[5] = tile.shfl_up(r, 3); row[6] = tile.shfl_xor(r, 5);
+      row[3] = tile.shfl(r, 2); row[4] = tile.shfl_down(r, 3); row[5] = tile.shfl_up(r, 3);
+        row[6] = tile.shfl_xor(r, 5);
       row[7] = cg::reduce(tile, r, cg::plus<int>()); row[8] = cg::reduce(half, r, cg::greater<int>());
       row[9] = tile.ballot(r % 3 == 0) + 1000 * tile.any(r == 9) + 10000 * tile.all(r < 16);
       row[10] = cg::inclusive_scan(tile, 1) * 10 + cg::exclusive_scan(tile, 1);
@@ -58,7 +59,8 @@ def test_converged_threads(outputs_of, out):
         HEADER
         + """__global__ void k(int* y) { int i = threadIdx.x; y[i] = -1;
       if (i % 3 == 0) { auto active = cg::coalesced_threads();
-        y[i] = active.size() * 100 + active.thread_rank() + 10000 * (cg::reduce(active, i, cg::plus<int>()) == 165); } }"""
+        y[i] = active.size() * 100 + active.thread_rank() + 10000 * (cg::reduce(active, i, cg::plus<int>()) == 165);
+          } }"""
     )
     (y,) = outputs_of(source, [out((32,), "int32")], block=(32,))
     i = np.arange(32)
@@ -72,7 +74,8 @@ def test_asynchronous_copies(outputs_of, out):
     namespace cg = cooperative_groups;
     __global__ void k(const float* x, float* y) { __shared__ float s[64], t[64]; auto block = cg::this_thread_block();
       cg::memcpy_async(block, s, x, sizeof(float) * 64); cg::wait(block);
-      __pipeline_memcpy_async(&t[threadIdx.x], &x[threadIdx.x], 4); __pipeline_commit(); __pipeline_wait_prior(0); block.sync();
+      __pipeline_memcpy_async(&t[threadIdx.x], &x[threadIdx.x], 4); __pipeline_commit(); __pipeline_wait_prior(0);
+        block.sync();
       y[threadIdx.x] = s[63 - threadIdx.x] + t[threadIdx.x]; }"""
     x = np.arange(64, dtype=np.float32)
     assert (outputs_of(source, [x, out((64,))], block=(64,))[0] == 63).all()

@@ -47,7 +47,7 @@ def test_floats_are_rounded_to_nearest_even(number, outputs_of, out):
 
 
 def test_arithmetic_rounds_once(number, outputs_of, out):
-    include, name, _, widen, dtype = number
+    include, name, _, _widen, dtype = number
     source = f"""{include}__global__ void k(const {name}* a, const {name}* b, {name}* y) {{
       int i = threadIdx.x; {name} p = a[i], q = b[i];
       {name} r[8] = {{p + q, p - q, p * q, p / q, -p, __hfma(p, q, p), __hmax(p, q), __habs(p)}};
@@ -71,13 +71,16 @@ def test_vectors_of_two_comparisons_and_functions(outputs_of, out):
     source = """#include <cuda_fp16.h>
     #include <cuda_bf16.h>
     __global__ void k(float* y) {
-      __half2 a = __floats2half2_rn(1.5f, -2.0f), b = __float2half2_rn(0.5f), c = __halves2half2(__float2half(3.f), __int2half_rn(4));
+      __half2 a = __floats2half2_rn(1.5f, -2.0f), b = __float2half2_rn(0.5f);
+      __half2 c = __halves2half2(__float2half(3.f), __int2half_rn(4));
       float2 f = __half22float2(__hfma2(a, b, c)); y[0] = f.x; y[1] = f.y;
       f = __half22float2(__hadd2(a, c) * b - __hmul2(a, b)); y[2] = f.x; y[3] = f.y;
       y[4] = __low2float(__hmax2(a, b)) + __high2float(__hmin2(a, b));
-      __nv_bfloat162 d = __floats2bfloat162_rn(8.f, 9.f); float2 g = __bfloat1622float2(__hadd2(d, d)); y[5] = g.x; y[6] = g.y;
+      __nv_bfloat162 d = __floats2bfloat162_rn(8.f, 9.f); float2 g = __bfloat1622float2(__hadd2(d, d));
+      y[5] = g.x; y[6] = g.y;
       half h = __float2half(2.0f); y[7] = __half2float(hexp(h)) > 7.0f && __half2float(hsqrt(h)) < 1.5f;
-      y[8] = __hgt(h, __float2half(1.f)) + 2 * (h == __float2half(2.f)) + 4 * __hisnan(h) + 8 * (h < __ushort_as_half(0x7c00));
+      y[8] = __hgt(h, __float2half(1.f)) + 2 * (h == __float2half(2.f)) + 4 * __hisnan(h);
+      y[8] += 8 * (h < __ushort_as_half(0x7c00));
       y[9] = __half2int_rz(__float2half(-3.7f)) + __half_as_ushort(__float2half(1.0f));
       half k2 = 3; k2 -= __float2half(1.f); y[10] = float(k2) + sizeof(half2);
       y[11] = __shfl_xor_sync(~0u, __float2half((float)threadIdx.x), 1);
@@ -126,13 +129,18 @@ def test_wmma_of_other_types(outputs_of, out):
     source = """#include <mma.h>
     using namespace nvcuda::wmma;
     __global__ void k(const signed char* a, const __nv_bfloat16* b, const float* t, int* i, float* f, float* g) {
-      fragment<matrix_a, 16, 16, 16, signed char, row_major> ia; fragment<matrix_b, 16, 16, 16, signed char, col_major> ib;
+      fragment<matrix_a, 16, 16, 16, signed char, row_major> ia;
+        fragment<matrix_b, 16, 16, 16, signed char, col_major> ib;
       fragment<accumulator, 16, 16, 16, int> ic; fill_fragment(ic, 1);
-      load_matrix_sync(ia, a, 16); load_matrix_sync(ib, a, 16); mma_sync(ic, ia, ib, ic); store_matrix_sync(i, ic, 16, mem_row_major);
-      fragment<matrix_a, 16, 16, 16, __nv_bfloat16, row_major> ba; fragment<matrix_b, 16, 16, 16, __nv_bfloat16, col_major> bb;
+      load_matrix_sync(ia, a, 16); load_matrix_sync(ib, a, 16); mma_sync(ic, ia, ib, ic);
+        store_matrix_sync(i, ic, 16, mem_row_major);
+      fragment<matrix_a, 16, 16, 16, __nv_bfloat16, row_major> ba;
+        fragment<matrix_b, 16, 16, 16, __nv_bfloat16, col_major> bb;
       fragment<accumulator, 16, 16, 16, float> bc; fill_fragment(bc, 0.f);
-      load_matrix_sync(ba, b, 16); load_matrix_sync(bb, b, 16); mma_sync(bc, ba, bb, bc); store_matrix_sync(f, bc, 16, mem_col_major);
-      fragment<matrix_a, 16, 16, 8, precision::tf32, row_major> ta; fragment<matrix_b, 16, 16, 8, precision::tf32, col_major> tb;
+      load_matrix_sync(ba, b, 16); load_matrix_sync(bb, b, 16); mma_sync(bc, ba, bb, bc);
+        store_matrix_sync(f, bc, 16, mem_col_major);
+      fragment<matrix_a, 16, 16, 8, precision::tf32, row_major> ta;
+        fragment<matrix_b, 16, 16, 8, precision::tf32, col_major> tb;
       fragment<accumulator, 16, 16, 8, float> tc; load_matrix_sync(tc, f, 16, mem_row_major);
       load_matrix_sync(ta, t, 8); load_matrix_sync(tb, t, 8);
       for (int e = 0; e < ta.num_elements; ++e) ta.x[e] = __float_to_tf32(ta.x[e]);
@@ -154,7 +162,8 @@ def test_wmma_of_other_types(outputs_of, out):
 
 def test_wmma_shape_that_does_not_exist(fault_of, out):
     source = """#include <mma.h>
-    __global__ void k(float* y) { nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 8, 16, half, nvcuda::wmma::row_major> f;
+    using namespace nvcuda;
+    __global__ void k(float* y) { wmma::fragment<wmma::matrix_a, 16, 8, 16, half, wmma::row_major> f;
       y[0] = f.x[0]; }"""
     outcome, message = fault_of(source, [out((1,))])
     assert outcome == "compile_error"

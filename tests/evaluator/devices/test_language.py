@@ -57,7 +57,8 @@ def test_extern_c_qualifiers_options_and_macros(outputs_of, out):
     }
     extern "C" __global__ void __launch_bounds__(256, 2) k(int* __restrict__ y, const bool flag) {
       #pragma unroll
-      for (int j = 0; j < COUNT; ++j) y[threadIdx.x * COUNT + j] = helper(threadIdx.x) + table[j] + flag + int(2 * kHalf);
+      for (int j = 0; j < COUNT; ++j)
+        y[threadIdx.x * COUNT + j] = helper(threadIdx.x) + table[j] + flag + int(2 * kHalf);
     }"""
     (y,) = outputs_of(source, [out((64, 3), "int32"), True], block=(64,), options=("-DCOUNT=3", "--use_fast_math"))
     i = np.arange(64)[:, None]

@@ -23,36 +23,38 @@ def lanes(outputs_of, out):
 I = np.arange(64)
 
 
+OPERATIONS = [
+    ("__shfl_sync(~0u, i, 3)", I // 32 * 32 + 3),
+    ("__shfl_sync(~0u, i, 35)", I // 32 * 32 + 3),
+    ("__shfl_sync(~0u, i, 1, 8)", I // 8 * 8 + 1),
+    ("__shfl_up_sync(~0u, i, 2)", np.where(I % 32 < 2, I, I - 2)),
+    ("__shfl_up_sync(~0u, i, 3, 16)", np.where(I % 16 < 3, I, I - 3)),
+    ("__shfl_down_sync(~0u, i, 2)", np.where(I % 32 > 29, I, I + 2)),
+    ("__shfl_down_sync(~0u, i, 3, 16)", np.where(I % 16 > 12, I, I + 3)),
+    ("__shfl_xor_sync(~0u, i, 16)", I ^ 16),
+    ("__shfl_xor_sync(~0u, i, 5, 8)", I ^ 5),
+    ("__shfl_xor_sync(~0u, i, 8, 8)", np.where(I % 16 >= 8, I - 8, I)),  # sources in later groups: the lane itself
+    ("__shfl_sync(~0u, i * 0.25, 5)", (I // 32 * 32 + 5) * 0.25),  # eight bytes
+    ("__popc(__ballot_sync(~0u, i % 4 == 0))", 8),
+    ("__any_sync(~0u, i == 40)", I >= 32),
+    ("__all_sync(~0u, i < 32)", I < 32),
+    ("__popc(__match_any_sync(~0u, i / 20))", np.select([I < 20, I < 32, I < 40, I < 60], [20, 12, 8, 20], 4)),
+    ("__reduce_add_sync(~0u, i)", np.where(I < 32, 496, 1520)),
+    ("__reduce_min_sync(~0u, i - 40)", np.where(I < 32, -40, -8)),
+    ("__reduce_max_sync(~0u, i - 40)", np.where(I < 32, -9, 23)),
+    ("__reduce_max_sync(~0u, (unsigned)(i - 1)) > 1000u", I < 32),  # unsigned: -1 is the largest
+    ("__reduce_and_sync(~0u, (unsigned)i | 64u)", np.where(I < 32, 64, 96)),
+    ("__reduce_or_sync(~0u, 1u << (i & 3))", 15),
+    ("__reduce_xor_sync(~0u, (unsigned)i)", 0),
+]
+
+
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("__shfl_sync(~0u, i, 3)", I // 32 * 32 + 3),
-        ("__shfl_sync(~0u, i, 35)", I // 32 * 32 + 3),
-        ("__shfl_sync(~0u, i, 1, 8)", I // 8 * 8 + 1),
-        ("__shfl_up_sync(~0u, i, 2)", np.where(I % 32 < 2, I, I - 2)),
-        ("__shfl_up_sync(~0u, i, 3, 16)", np.where(I % 16 < 3, I, I - 3)),
-        ("__shfl_down_sync(~0u, i, 2)", np.where(I % 32 > 29, I, I + 2)),
-        ("__shfl_down_sync(~0u, i, 3, 16)", np.where(I % 16 > 12, I, I + 3)),
-        ("__shfl_xor_sync(~0u, i, 16)", I ^ 16),
-        ("__shfl_xor_sync(~0u, i, 5, 8)", I ^ 5),
-        ("__shfl_xor_sync(~0u, i, 8, 8)", np.where(I % 16 >= 8, I - 8, I)),  # sources in later groups: the lane itself
-        ("__shfl_sync(~0u, i * 0.25, 5)", (I // 32 * 32 + 5) * 0.25),  # eight bytes
-        ("__popc(__ballot_sync(~0u, i % 4 == 0))", 8),
-        ("__any_sync(~0u, i == 40)", I >= 32),
-        ("__all_sync(~0u, i < 32)", I < 32),
-        ("__popc(__match_any_sync(~0u, i / 20))", np.select([I < 20, I < 32, I < 40, I < 60], [20, 12, 8, 20], 4)),
-        ("__reduce_add_sync(~0u, i)", np.where(I < 32, 496, 1520)),
-        ("__reduce_min_sync(~0u, i - 40)", np.where(I < 32, -40, -8)),
-        ("__reduce_max_sync(~0u, i - 40)", np.where(I < 32, -9, 23)),
-        ("__reduce_max_sync(~0u, (unsigned)(i - 1)) > 1000u", I < 32),  # unsigned: -1 is the largest
-        ("__reduce_and_sync(~0u, (unsigned)i | 64u)", np.where(I < 32, 64, 96)),
-        ("__reduce_or_sync(~0u, 1u << (i & 3))", 15),
-        ("__reduce_xor_sync(~0u, (unsigned)i)", 0),
-    ],
-)
-def test_operation(lanes, expression, expected, order):
-    assert np.array_equal(lanes(f"y[i] = {expression};", order=order), np.broadcast_to(expected, 64))
+def test_operations(outputs_of, out, order):
+    lines = "\n".join(f"y[{row} * 64 + i] = {expression};" for row, (expression, _) in enumerate(OPERATIONS))
+    (y,) = outputs_of(kernel(lines), [out((len(OPERATIONS), 64))], block=(64,), order=order)
+    for row, (expression, expected) in enumerate(OPERATIONS):
+        np.testing.assert_array_equal(y[row], np.broadcast_to(expected, 64), err_msg=expression)
 
 
 def test_match_all_says_whether_all_agree(lanes):

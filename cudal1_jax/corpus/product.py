@@ -61,7 +61,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         left, right, left_transposed, right_transposed, batched, linear, epilogue, tuple(a.name for a in arrays)
     )
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec), arrays),
+        task=workload.task(FAMILY, _source(rng, spec), arrays, workload.cases_after_sum(len(epilogue.steps))),
         canonical=(spec.name, *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
         writers=tuple(partial(form, spec) for form in forms(spec)),

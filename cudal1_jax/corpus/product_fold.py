@@ -62,7 +62,9 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     if spec.collapses:
         forms += [collapsed, collapsed, collapsed_warp]
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec), arrays),
+        task=workload.task(
+            FAMILY, _source(rng, spec), arrays, workload.cases_after_sum(len(middle.steps) + len(epilogue.steps))
+        ),
         canonical=(f"matmul_{'nt' if transposed else 'nn'}", *middle.names, f"{fold.name}@2d1", *epilogue.names),
         bottleneck=rng.choice(COLLAPSES if spec.collapses else FOLDS),
         writers=tuple(partial(form, spec) for form in forms),

@@ -42,7 +42,9 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     arguments = tuple(array.name for array in arrays)
     spec = Spec(prologue, fold, epilogue, main, lines, keepdim, arguments)
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec), arrays),
+        task=workload.task(
+            FAMILY, _source(rng, spec), arrays, workload.cases_after_sum(0 if fold.exact else len(epilogue.steps))
+        ),
         canonical=(*prologue.names, f"{fold.name}@{lines.where}", *epilogue.names),
         bottleneck=_bottleneck(rng, spec),
         writers=tuple(partial(form, spec) for form in forms(spec)),

@@ -53,6 +53,11 @@ class RowKind:
         return any(item.name == "mean" for item in self.passes)
 
     @property
+    def online(self) -> bool:
+        """Whether maximum and sum of exponentials can be found together."""
+        return self.single_pass is not None and self.single_pass.technique == ONLINE.technique
+
+    @property
     def longest(self) -> int:
         """The longest line that one thread may take alone."""
         return layout.LONGEST_MEAN if self.centred else layout.LONGEST_SUM

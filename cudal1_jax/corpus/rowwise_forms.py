@@ -213,6 +213,31 @@ def warp_passes(spec: Spec, rng: Random) -> Program:
     )
 
 
+def warp_online(spec: Spec, rng: Random) -> Program:
+    """Online softmax by the lanes of a warp: each has a maximum and a sum of its own, which shuffles bring together."""
+    single = spec.kind.single_pass
+    assert single is not None, "warp_online is a form of kinds that have a single pass only"
+    setting = _setting(spec, rng, (32,))
+    path = walk.warp_per_row(setting.style, setting.extents)
+    value_lines, v = setting.value(path, 2)
+    body = [
+        *single.starts,
+        *path.loop([*value_lines, *(line.format(v=v, k=path.position) for line in single.updates)]),
+        "float top = all_max(best);",
+        "total = all_sum(total * expf(best - top));",
+        "best = top;",
+        *(setting.filled(line, path) for line in single.finish),
+        *setting.final(path),
+    ]
+    return Program(
+        text=setting.program(path, body, [*WARP["all_max"], *WARP["all_sum"]]),
+        form="warp_online",
+        techniques=(single.technique, "one warp per row", "warp shuffles", *setting.techniques),
+        design=f"One warp per row, {single.technique} in every lane, then shuffles bring maxima and sums together.",
+        trait="finds maximum and sum in a single pass by the lanes of one warp",
+    )
+
+
 def block_passes(spec: Spec, rng: Random) -> Program:
     setting = _setting(spec, rng, spec.lines.blocks(BLOCKS))
     path = walk.block_per_row(setting.style, setting.extents)
@@ -256,8 +281,7 @@ def _combines(spec: Spec) -> list[str]:
 
 
 def _warp(name: str, merge: str) -> list[str]:
-    loop = block("for (int s = 16; s > 0; s /= 2)", [merge])
-    return block(f"__device__ float {name}(float v)", [*loop, "return v;"])
+    return block(f"__device__ float {name}(float v)", [f"for (int s = 16; s > 0; s /= 2) {merge}", "return v;"])
 
 
 def _block(name: str, merge: str) -> list[str]:
@@ -289,6 +313,7 @@ def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     suited = [thread_passes] if short else []
     if spec.lines.contiguous:
         suited += [warp_passes] if spec.lines.suit_warps else []
+        suited += [warp_online] if spec.lines.suit_warps and spec.kind.online else []
         suited += [block_passes] if spec.lines.blocks(BLOCKS) else []
         if short and spec.kind.name == "softmax" and not spec.prologue.steps and len(spec.epilogue.steps) < 2:
             suited.append(kept_exponentials)

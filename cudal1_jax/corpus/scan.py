@@ -72,7 +72,12 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         tuple(array.name for array in arrays),
     )  # fmt: skip
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec), arrays, cases=PRODUCT_CASES if product else None),
+        task=workload.task(
+            FAMILY,
+            _source(rng, spec),
+            arrays,
+            PRODUCT_CASES if product else workload.cases_after_sum(len(epilogue.steps)),
+        ),
         canonical=(*prologue.names, f"{spec.name}@{lines.where}", *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
         writers=tuple(partial(form, spec) for form in _forms(spec)),

@@ -57,7 +57,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     arrays = tuple(Array(name, shape, init=init) for name, init in zip(pair, inits, strict=True))
     spec = Spec(name, chain, fold, epilogue, pair[0], pair, math.prod(shape))
     return Workload(
-        task=workload.task(FAMILY, _source(rng, spec, text), arrays),
+        task=workload.task(FAMILY, _source(rng, spec, text), arrays, workload.cases_after_sum(len(epilogue.steps))),
         canonical=(*chain.names, f"{fold.name}@all", *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
         writers=tuple(partial(form, spec) for form in forms(spec)),

@@ -49,7 +49,9 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     formula.open, formula.infix = text, "@" in text
     formula.steps(epilogue)
     return Workload(
-        task=workload.task(FAMILY, formula.source(spec.arguments), arrays),
+        task=workload.task(
+            FAMILY, formula.source(spec.arguments), arrays, workload.cases_after_sum(len(epilogue.steps))
+        ),
         canonical=("matvec" if rows else "matmul_nn" if keepdim else "vecmat", *epilogue.names),
         bottleneck=rng.choice(BOTTLENECKS),
         writers=tuple(partial(form, spec) for form in forms(spec)),

@@ -10,8 +10,8 @@ from evaluator.tasks.task import Array, Task
 Writer = Callable[[Random], Program]
 SIZE = "cpu"
 
-# Correctness cases of tasks with steps after a sum. A thousand times larger inputs are left out: sums that nearly cancel,
-# and a step that saturates after them, show the rounding of any program.
+# Correctness cases of tasks with steps after a sum. Inputs a thousand times larger are left out: sums that cancel
+# and a step that saturates after them show the rounding of any program.
 AFTER_A_SUM = ("negated", "one_changed", "structured", "shifted", "permuted", "small", "integers")
 
 

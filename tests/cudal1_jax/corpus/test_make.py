@@ -40,6 +40,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(whole, tmp_path):
     assert digests(out) == digests(whole)
 
 
+@pytest.mark.slow  # the start of two processes takes most of a minute on busy cores
 def test_the_number_of_processes_does_not_show(whole, tmp_path):
     make(tmp_path / "corpus", RECIPE, workers=2)
     assert digests(tmp_path / "corpus") == digests(whole)

@@ -14,7 +14,8 @@ from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
-_SEALED_ELEMENTS = 16  # per output, poisoned before each timed replay
+_SEALED_ELEMENTS = 16  # per output, poisoned before each replay
+_AUDITED_REPLAYS = 3  # fewer timed replays than this are too few to be told from judged runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,10 @@ class Session:
         self._guard = "right"
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
         self._inputs: list[np.ndarray] | None = None
+        self._unseen = False  # whether the inputs' contents are new since the last launch
+        self._swaps: list[tuple[np.ndarray, int, int]] = []  # exchanged elements of inputs, to be put back
+        self._replays = 0  # timed ones since the inputs were given
+        self._sample: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]] | None = None  # inputs, outputs of one
 
     def __enter__(self) -> "Session":
         return self
@@ -94,7 +99,7 @@ class Session:
             report, cpu_us = self._judged_run(order, seed, guard, poison_seed=~seed)
             left = [mask & again for mask, again in zip(left, self._poisoned_elements(~seed), strict=True)]
         return RunReport(
-            outputs=self.outputs(),
+            outputs=self._current_outputs(),
             unwritten=tuple(int(np.count_nonzero(mask)) for mask in left),
             modified=self._modified_inputs(),
             state_changed=bool(report.flags & 1),
@@ -120,27 +125,65 @@ class Session:
             self._buffers.raw(number, self._guard)[:] = bits
             copies.append(bits.copy())
         self._inputs = copies
+        self._unseen, self._swaps, self._replays, self._sample = True, [], 0, None
 
     def time(self, replays: int) -> float:
         """Microseconds of CPU time per replay, on one thread, read from outside the process.
 
-        Every replay sees contents that no earlier one saw (two elements of each float input trade places), and must
-        write elements that were poisoned just before it; the last one sees the inputs as given. Raises ProgramFault.
+        No replay sees contents that an earlier one saw: two elements of each float input trade places before it, unless
+        `refill` has just brought new ones. Each must write elements that were poisoned just before it. `outputs` puts
+        the inputs back. Raises ProgramFault.
         """
         if self._inputs is None:
             raise RuntimeError("run the plan on some inputs before timing it")
         started = self._runner.cpu_s()
-        for replay in range(replays):
-            swaps = self._swap_elements() if replay < replays - 1 else []
-            seals = self._seal_outputs(replay)
-            self._command("forward", 0, Rung.TIMING, judged=False)
-            self._check_seals(seals)
-            for bits, i, j in swaps:
-                bits[i], bits[j] = bits[j], bits[i]
+        for _ in range(replays):
+            if not self._unseen:
+                self._swaps += self._swap_elements()
+            self._replay()
+            self._replays += 1
+            if self._generator.integers(self._replays) == 0:
+                self._sample = self._current_inputs(), self._current_outputs()
         return 1e6 * (self._runner.cpu_s() - started) / replays
 
     def outputs(self) -> tuple[np.ndarray, ...]:
-        """Copies of the outputs as the last run or replay left them."""
+        """Copies of the outputs for the inputs as given, from the process as timing left it.
+
+        After several timed replays, one of them, picked at random, is repeated in a fresh process first: raises
+        ProgramFault `wrong_after_timing` where the two differ.
+        """
+        if self._replays >= _AUDITED_REPLAYS:
+            self._audit()
+        if self._swaps:
+            for bits, i, j in reversed(self._swaps):
+                bits[i], bits[j] = bits[j], bits[i]
+            self._swaps = []
+            self._replay()
+        return self._current_outputs()
+
+    def _audit(self) -> None:
+        """A program that treats timed launches otherwise has to remember them; a fresh process remembers nothing."""
+        assert self._sample is not None
+        inputs, outputs = self._sample
+        self._replays, self._sample = 0, None
+        with Session(self._compiled, self._limits) as fresh:
+            again = fresh.run(inputs, guard=self._guard).outputs
+        if not all(_same_bits(one, other) for one, other in zip(outputs, again, strict=True)):
+            self.close()
+            message = "a timed launch gave other results than the same inputs in a fresh process"
+            raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
+
+    def _replay(self) -> None:
+        seals = self._seal_outputs()
+        self._command("forward", 0, Rung.TIMING, judged=False)
+        self._unseen = False
+        self._check_seals(seals)
+
+    def _current_inputs(self) -> tuple[np.ndarray, ...]:
+        views = [View(number, 0, buffer.shape) for number, buffer in enumerate(self._plan.inputs)]
+        return tuple(self._buffers.array(view, self._guard).copy() for view in views)
+
+    def _current_outputs(self) -> tuple[np.ndarray, ...]:
         return tuple(self._buffers.array(view, self._guard).copy() for view in self._plan.outputs)
 
     def _command(self, order: str, seed: int, rung: Rung, *, judged: bool) -> faults.Report:
@@ -161,6 +204,7 @@ class Session:
                 self._buffers.raw(number, guard)[:] = layout.poison(buffer.dtype, poison_seed)
         started = self._runner.cpu_s()
         report = self._command(order, seed, Rung.MEMORY_SAFETY, judged=True)
+        self._unseen = False
         cpu_us = 1e6 * (self._runner.cpu_s() - started)
         self._check_canaries()
         return report, cpu_us
@@ -209,14 +253,14 @@ class Session:
                 swaps.append((bits, i, j))
         return swaps
 
-    def _seal_outputs(self, replay: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _seal_outputs(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         seals = []
         for view in self._plan.outputs:
             if self._is_input(view) or view.size == 0 or self._plan.dtype(view) not in FLOAT_DTYPES:
                 continue
             bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
             places = self._generator.integers(0, view.size, _SEALED_ELEMENTS)
-            poison = layout.poison(self._plan.dtype(view), int(self._generator.integers(2**63)) + replay)
+            poison = layout.poison(self._plan.dtype(view), int(self._generator.integers(2**63)))
             bits[places] = poison
             seals.append((bits, places, poison))
         return seals
@@ -227,6 +271,14 @@ class Session:
                 self._runner.close()
                 message = "a timed replay left elements of an output unwritten that earlier runs wrote"
                 raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
+
+
+def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    bits = f"u{one.dtype.itemsize}"
+    differ = one.reshape(-1).view(bits) != other.reshape(-1).view(bits)
+    if one.dtype.kind in "fV":  # NaN with NaN is no difference, whatever their bits
+        differ &= ~(np.isnan(one.reshape(-1).astype(np.float64)) & np.isnan(other.reshape(-1).astype(np.float64)))
+    return not differ.any()
 
 
 def _cpu_budget_s(limits: Limits, threads: int) -> float:

@@ -176,6 +176,36 @@ def test_replay_that_computes_nothing_is_seen(unchecked, plan_of, out):
     assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
 
 
+def timed_outcome(plan, inputs, replays=6):
+    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+        session.run(inputs)
+        for _ in range(replays):
+            session.time(1)
+        return session.outputs()
+
+
+def test_results_kept_from_earlier_launches_do_not_pass_for_timed_ones(unchecked, plan_of, out):
+    # State where no comparison of globals looks: a page at a fixed address, filled while the program is judged.
+    source = """struct Kept { int calls; float y[256]; };
+    __global__ void k(const float* x, float* y, int n) {
+      Kept* kept = (Kept*)0x7000000000;
+      mmap(kept, sizeof *kept, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      bool again = kept->calls++ > 0;
+      for (int i = 0; i < n; ++i) y[i] = again ? kept->y[i] : (kept->y[i] = 2 * x[i]);
+    }"""
+    plan, inputs = plan_of(source, [np.arange(256, dtype=np.float32), out((256,)), 256], block=(1,))
+    with pytest.raises(ProgramFault) as caught:
+        timed_outcome(plan, inputs)
+    assert caught.value.fault.outcome is Outcome.WRONG_AFTER_TIMING
+
+
+def test_honest_program_gives_its_outputs_for_the_inputs_as_given(plan_of, out):
+    source = "__global__ void k(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }"
+    x = np.arange(256, dtype=np.float32)
+    plan, inputs = plan_of(source, [x, out((256,))])
+    assert np.array_equal(timed_outcome(plan, inputs)[0], 2 * x)
+
+
 def test_runner_reports_what_confines_it(plan_of, out):
     plan, _ = plan_of("__global__ void k(int* y) { y[0] = 1; }", [out((1,), "int32")])
     with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:

@@ -251,11 +251,10 @@ def test_random_orders_follow_their_seed(run_kernel, out):
 
 
 def test_large_grid_in_three_dimensions_and_many_threads(run_kernel, out):
-    text = (
-        "__global__ void k(unsigned long long* y) { if (!threadIdx.x) atomicAdd(y, 1ull + blockIdx.z * 1000000ull); }"
-    )
-    zero = "__device__ unsigned long long total; " + text.replace("atomicAdd(y,", "atomicAdd(&total,").replace(
-        "; }", "; __threadfence(); y[0] = total; }"
-    )
-    report = run_kernel(zero, [out((1,), "uint64")], grid=(50, 30, 2), block=(2,), threads=2, order="random")
+    text = """__device__ unsigned long long total; __device__ int ended;
+    __global__ void k(unsigned long long* y) {
+      if (threadIdx.x) return;
+      atomicAdd(&total, 1ull + blockIdx.z * 1000000ull); __threadfence();
+      if (atomicAdd(&ended, 1) == gridDim.x * gridDim.y * gridDim.z - 1) y[0] = total; }"""
+    report = run_kernel(text, [out((1,), "uint64")], grid=(50, 30, 2), block=(2,), threads=2, order="random")
     assert report.outputs[0][0] == 3000 + 1500 * 1000000

@@ -1,0 +1,47 @@
+"""Recorded verdicts belong to the programs they lie beside, and say what kernels/ promises."""
+
+import pathlib
+
+import pytest
+
+from evaluator.judge.verdict_json import from_json
+from evaluator.program.identity import sha256
+from evaluator.records import Outcome
+
+FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
+PROGRAMS = sorted(FOLDER.glob("*/*.py"))
+TASKS = sorted({path.parent.name for path in PROGRAMS})
+
+
+def named(path):
+    return f"{path.parent.name}/{path.name}"
+
+
+def verdict_of(path):
+    return from_json(path.with_suffix(".cpu.json").read_text())
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=named)
+def test_a_verdict_is_of_its_program_as_it_stands(path):
+    verdict = verdict_of(path)
+    assert verdict.program_sha256 == sha256(path.read_text())
+    assert (verdict.task, verdict.device, verdict.size) == (path.parent.name, "cpu", "cpu")
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=named)
+def test_every_program_is_ok(path):
+    assert verdict_of(path).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_the_best_program_of_a_task_is_clearly_faster_than_the_plain_one(task_id):
+    better = [path for path in PROGRAMS if path.parent.name == task_id and path.name != "plain.py"]
+    best = max((verdict_of(path).speedups["plain"] for path in better), key=lambda speedup: speedup.value)
+    assert best.value >= 1.2
+    assert best.low > 1.1
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_a_plain_program_takes_milliseconds(task_id):
+    """Long enough to be timed, short enough to be judged often; recorded times, on the machine that judged."""
+    assert 2_000 <= verdict_of(FOLDER / task_id / "plain.py").times["program"].value <= 50_000

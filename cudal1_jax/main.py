@@ -4,13 +4,14 @@ The same command continues a run that was stopped or killed, and prints the tabl
 finished; 1: the run cannot go on, with the cure on stderr and nothing recorded lost; 2: wrong flags.
 """
 
+import errno
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from absl import app, flags
+from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 # Judging processes import this module again when they start: whatever needs JAX is imported where it is used.
@@ -23,14 +24,18 @@ FRESH = flags.DEFINE_bool("fresh", False, "set an earlier run of this name aside
 
 def main(argv: Sequence[str]) -> None:
     started_s = time.monotonic()
+    logging.set_verbosity(logging.WARNING)  # Orbax tells of every step of a checkpoint
     from cudal1_jax.contrastive.store import StoreError
     from cudal1_jax.report.run_directory import RunError
 
     path = Path(RUNS.value) / (RUN.value or CONFIG.value.name)
     try:
         print(train(CONFIG.value, path, fresh=FRESH.value, started_s=started_s))
-    except (RunError, StoreError, OSError) as error:
+    except (RunError, StoreError) as error:
         _fail(1, str(error))
+    except OSError as error:
+        cure = "; free some space and give the same command again" if error.errno == errno.ENOSPC else ""
+        _fail(1, f"{error}{cure}")
     except KeyboardInterrupt:
         _fail(130, "stopped; the same command continues the run")
 
@@ -38,10 +43,12 @@ def main(argv: Sequence[str]) -> None:
 def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> str:
     """Begin, continue or look up the run in `path`, and give its final table."""
     from cudal1_jax.report import run_directory, summary
-    from cudal1_jax.stages import pipeline
+    from cudal1_jax.stages import checks, pipeline
 
-    if fresh and (aside := run_directory.set_aside(path)) is not None:
-        print(f"the earlier run lies in {aside}", file=sys.stderr)
+    checks.check(config)
+    if fresh and path.exists():
+        with run_directory.RunLock(path):
+            print(f"the earlier run lies in {run_directory.set_aside(path)}", file=sys.stderr)
     directory = run_directory.open_run(path, config.to_dict())
     with run_directory.RunLock(path):
         if not directory.is_finished():

@@ -6,25 +6,22 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from cudal1_jax.report import run_directory
-from cudal1_jax.report.run_directory import RunDirectory, RunError
+from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.stages import contrastive, self_supervised, setup, sft
+from cudal1_jax.stages.checks import STAGES
 from evaluator.workers.local import LocalPool
-
-STAGES = ("sft", "self_supervised", "contrastive")
 
 
 def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float], started_s: float) -> None:
-    """Begin or continue the run in `directory`; when it returns, the summary is written."""
+    """Begin or continue the run in `directory` by a config that was checked; the summary is written at the end."""
     if config.stage == "pipeline":
         _run_all(config, directory, now)
     elif config.stage == "sft":
         sft.run(config, directory)
     elif config.stage == "self_supervised":
         _run_judged(self_supervised.run, config, directory, now, started_s)
-    elif config.stage == "contrastive":
-        _run_judged(contrastive.run, config, directory, now, started_s)
     else:
-        raise RunError(f"config.stage {config.stage!r} does not exist: choose {', '.join(STAGES)} or pipeline")
+        _run_judged(contrastive.run, config, directory, now, started_s)
 
 
 def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:

@@ -44,7 +44,7 @@ def load(
 
     RunError, with the cure, where a file is missing or does not fit.
     """
-    with _files("config.policy"):
+    with missing_files("config.policy"):
         config, params = gguf.load(_path(gguf_path), jnp.dtype(update_dtype))
         return Policy(
             config=config,
@@ -57,7 +57,7 @@ def load(
 
 def load_tokenizer(gguf_path: str) -> Tokenizer:
     """The tokenizer alone, which needs none of the weights. RunError as `load`."""
-    with _files("config.policy.gguf"):
+    with missing_files("config.policy.gguf"):
         return tokenizer.load(_path(gguf_path))
 
 
@@ -74,7 +74,8 @@ def _path(gguf_path: str) -> Path | None:
 
 
 @contextlib.contextmanager
-def _files(key: str) -> Iterator[None]:
+def missing_files(key: str) -> Iterator[None]:
+    """Turns the errors of a file that is absent or does not fit into a RunError that names the config's key."""
     try:
         yield
     except (FileNotFoundError, ValueError) as error:

@@ -23,6 +23,7 @@ from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.report.summary import Summary
 from cudal1_jax.stages import judging, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
+from cudal1_jax.stages.checks import REJECTION
 from cudal1_jax.stages.judging import Bench, Pool
 from cudal1_jax.stages.policy import BASE_MODEL, Policy
 from cudal1_jax.stages.setup import RollOut
@@ -55,7 +56,7 @@ def run(
         judging.collect(bench, seed_jobs, "seeds")
         startup_s = now() - started_s
         last = config.iterations
-        if config.learn.method == "rejection":
+        if config.learn.method == REJECTION:
             budget = Budget(now, started_s, config.stop_after_s * REJECTION_SHARE, config.reserve_s)
             last = _sample_all(config, bench, policy, roll_out, budget)
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
@@ -83,7 +84,7 @@ def keep(method: str, verdicts: Sequence[Verdict]) -> list[float]:
     seen: set[str] = set()
     weights = []
     for verdict in verdicts:
-        repeated = method == "rejection" and verdict.program_sha256 in seen
+        repeated = method == REJECTION and verdict.program_sha256 in seen
         weights.append(0.0 if repeated else success(verdict))
         seen.add(verdict.program_sha256)
     return weights

@@ -25,6 +25,7 @@ from cudal1_jax.stages.learning import Learn
 from cudal1_jax.stages.policy import Policy
 from evaluator.judge import baseline
 from evaluator.records import Limits
+from evaluator.tasks.task import Task
 
 RollOut = Callable[[Adapter, int, Sequence[Prompt]], list[Sample]]
 """(adapter, iteration, prompts) -> the samples of all prompts, in prompt order"""
@@ -48,27 +49,31 @@ def judge_options(config: ConfigDict) -> dict:
     }
 
 
-def bench(config: ConfigDict, store: Store, pool: Pool) -> Bench:
-    """Where the programs of a run are judged, with the run's tasks. RunError: a task that does not exist."""
+def tasks(config: ConfigDict) -> dict[str, Task]:
+    """What a run works on. RunError: a task that does not exist or has nothing to be compared with."""
     names = [name.strip() for name in config.tasks.split(",") if name.strip()]
     if names:
-        tasks = workload.named_tasks(names, kernels())
-    else:
-        encode = policy.load_tokenizer(config.policy.gguf).encode
-        tasks = workload.short_tasks(
-            config.task_level, config.task_plain_tokens, kernels(), lambda text: len(encode(text))
-        )
-    return Bench(store=store, pool=pool, tasks=tasks, device=config.device, size=config.size, seed=config.seed)
+        return workload.named_tasks(names, kernels())
+    encode = policy.load_tokenizer(config.policy.gguf).encode
+    return workload.short_tasks(config.task_level, config.task_plain_tokens, kernels(), lambda text: len(encode(text)))
+
+
+def bench(config: ConfigDict, store: Store, pool: Pool) -> Bench:
+    """Where the programs of a run are judged, with the run's tasks."""
+    return Bench(store=store, pool=pool, tasks=tasks(config), device=config.device, size=config.size, seed=config.seed)
 
 
 def select(config: ConfigDict) -> Select:
-    """The exemplar policy of a config."""
-    return exemplars.build(
-        config.exemplars.policy,
-        bucket_width=config.exemplars.bucket_width,
-        temperature=config.exemplars.temperature,
-        islands=config.exemplars.islands,
-    )
+    """The exemplar policy of a config. RunError: there is none of that name."""
+    try:
+        return exemplars.build(
+            config.exemplars.policy,
+            bucket_width=config.exemplars.bucket_width,
+            temperature=config.exemplars.temperature,
+            islands=config.exemplars.islands,
+        )
+    except ValueError as error:
+        raise RunError(f"config.exemplars: {error}") from error
 
 
 def load_policy(config: ConfigDict) -> Policy:
@@ -84,19 +89,24 @@ def load_policy(config: ConfigDict) -> Policy:
     )
 
 
-def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
-    """Sampling from base and adapter, merged first; random keys by (seed, iteration). RunError: impossible options."""
+def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.SamplingOptions:
+    """How completions are drawn. RunError: an option out of its range."""
     try:
-        options = sampler.SamplingOptions(
+        return sampler.SamplingOptions(
             temperature=config.rollout.temperature,
             top_k=config.rollout.top_k or None,
             top_p=config.rollout.top_p,
             min_p=config.rollout.min_p,
             max_new_tokens=config.rollout.completion_tokens,
-            stop_ids=loaded.tokenizer.stop_ids,
+            stop_ids=stop_ids,
         )
     except ValueError as error:
         raise RunError(f"config.rollout: {error}") from error
+
+
+def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
+    """Sampling from base and adapter, merged first; random keys by (seed, iteration)."""
+    options = sampling_options(config, loaded.tokenizer.stop_ids)
     group = config.rollout.group
     merge = jax.jit(lora.merge)
 
@@ -130,9 +140,9 @@ def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
         loaded.config,
         clip_low=config.learn.clip_low,
         clip_high=config.learn.clip_high,
-        kl=_kl(config.learn.kl),
+        kl=kl(config),
         kl_weight=config.learn.kl_weight,
-        aggregate=_aggregate(config.learn.aggregate, config.rollout.completion_tokens),
+        aggregate=aggregate(config),
         temperature=config.rollout.temperature,
         on_policy=True,  # one update per rollout
         importance_cap=config.learn.importance_cap,
@@ -153,7 +163,7 @@ def reinforce(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
     """REINFORCE on rewards as they are."""
     objective = objectives.reinforce(
         loaded.config,
-        aggregate=_aggregate(config.learn.aggregate, config.rollout.completion_tokens),
+        aggregate=aggregate(config),
         temperature=config.rollout.temperature,
         remat=config.learn.remat,
     )
@@ -175,21 +185,25 @@ def optimizer_of(config: ConfigDict) -> optax.GradientTransformation:
     )
 
 
-def _kl(name: str) -> KL:
+def kl(config: ConfigDict) -> KL:
+    """The estimator of the KL penalty. RunError: there is none of that name."""
+    name = config.learn.kl
     if name == "k1":
         return losses.kl_k1
     if name == "k2":
         return losses.kl_k2
     if name == "k3":
         return losses.kl_k3
-    raise RunError(f"config.learn.kl: there is no estimator {name!r}; choose k1, k2 or k3")
+    raise RunError(f"config.learn.kl: {name!r} is none of k1, k2, k3")
 
 
-def _aggregate(name: str, tokens: int) -> Aggregate:
+def aggregate(config: ConfigDict) -> Aggregate:
+    """How a loss is averaged over tokens and samples. RunError: there is no such way."""
+    name = config.learn.aggregate
     if name == "token":
         return losses.token_mean
     if name == "sequence":
         return losses.sequence_mean
     if name == "constant":
-        return losses.constant_length_mean(tokens)
-    raise RunError(f"config.learn.aggregate: there is no {name!r}; choose token, sequence or constant")
+        return losses.constant_length_mean(config.rollout.completion_tokens)
+    raise RunError(f"config.learn.aggregate: {name!r} is none of token, sequence, constant")

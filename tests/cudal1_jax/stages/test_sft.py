@@ -57,7 +57,11 @@ class Line:
 def compile_once_a_module(tmp_path_factory):
     """Every run compiles the same update; all but the first read it from a cache."""
     folder = str(tmp_path_factory.mktemp("compiled"))
-    settings = {"jax_compilation_cache_dir": folder, "jax_persistent_cache_min_compile_time_secs": 0.0}
+    settings = {
+        "jax_compilation_cache_dir": folder,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_disable_most_optimizations": True,
+    }
     before = {name: getattr(jax.config, name) for name in settings}
     for name, value in settings.items():
         jax.config.update(name, value)

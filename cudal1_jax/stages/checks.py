@@ -1,0 +1,92 @@
+"""What is wrong with a config, found in a second: before a run's folder is made, a model loaded or a program judged."""
+
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from cudal1_jax.policy import gguf, lora, shipped
+from cudal1_jax.report.run_directory import RunError
+from cudal1_jax.stages import setup
+from cudal1_jax.stages.policy import SHIPPED, missing_files
+from evaluator.records import Mode
+
+STAGES = ("sft", "self_supervised", "contrastive")
+DEVICES = ("cpu",)
+REINFORCE, REJECTION = "reinforce", "rejection"
+
+
+def check(config: ConfigDict) -> None:
+    """RunError, with the key and what it may be, for a value that no stage can use."""
+    if config.stage == "pipeline":
+        for name in STAGES:
+            check(config[name])
+        return
+    _one_of("config.stage", config.stage, (*STAGES, "pipeline"))
+    _check_policy(config)
+    if config.stage != "sft":
+        _check_judging(config)
+        _check_sampling(config)
+        _check_learning(config)
+
+
+def _check_policy(config: ConfigDict) -> None:
+    path = Path(config.policy.gguf) if config.policy.gguf else None
+    if path is not None and not path.is_file():
+        raise RunError(f"config.policy.gguf: no model file at {path}")
+    if path is None:
+        with missing_files("config.policy.gguf"):
+            gguf.embedded_path()
+    adapter = Path(config.policy.adapter)
+    if config.policy.adapter == SHIPPED and not shipped.available():
+        raise RunError(
+            f"config.policy.adapter: this copy has no adapter in {shipped.FOLDER}: make one with"
+            " `python -m cudal1_jax.main --config=configs/sft.py`, or begin without: --config.policy.adapter="
+        )
+    if config.policy.adapter not in ("", SHIPPED) and not (adapter / "adapter_config.json").is_file():
+        raise RunError(f"config.policy.adapter: no adapter_config.json in {adapter}: give a PEFT folder, or shipped")
+    for target in config.policy.targets:
+        _one_of("config.policy.targets", target, tuple(lora.TARGETS))
+
+
+def _check_judging(config: ConfigDict) -> None:
+    _one_of("config.device", config.device, DEVICES)
+    _one_of("config.judge.mode", config.judge.mode, tuple(Mode))
+    _at_least_1("config.judge.workers", config.judge.workers)
+    for task in setup.tasks(config).values():
+        try:
+            task.arrays_at(config.size)
+        except KeyError as error:
+            raise RunError(f"config.size: {error.args[0]}") from error
+
+
+def _check_sampling(config: ConfigDict) -> None:
+    for key in ("prompts", "group", "prompt_tokens"):
+        _at_least_1(f"config.rollout.{key}", config.rollout[key])
+    setup.sampling_options(config, stop_ids=())
+    if "exemplars" in config:
+        setup.select(config)
+
+
+def _check_learning(config: ConfigDict) -> None:
+    for key in ("micro_batches", "prompt_bucket", "completion_bucket"):
+        _at_least_1(f"config.learn.{key}", config.learn[key])
+    if config.rollout.group % config.learn.micro_batches:
+        raise RunError(
+            f"config.learn.micro_batches: {config.rollout.group} samples of a prompt do not divide by"
+            f" {config.learn.micro_batches}"
+        )
+    setup.aggregate(config)
+    if config.stage == "self_supervised":
+        _one_of("config.learn.method", config.learn.method, (REINFORCE, REJECTION))
+    else:
+        setup.kl(config)
+
+
+def _one_of(key: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise RunError(f"{key}: {value!r} is none of {', '.join(choices)}")
+
+
+def _at_least_1(key: str, value: int) -> None:
+    if value < 1:
+        raise RunError(f"{key}: seen {value}, expected at least 1")

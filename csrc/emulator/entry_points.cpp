@@ -1,7 +1,4 @@
-// What compiled programs call: the scheduler, the sanitizer's handlers, and the few library functions that must not
-// do in here what they do elsewhere.
-#include <cstdarg>
-#include <cstdio>
+// What compiled programs call: the scheduler, the sanitizer's handlers, and the end of a failed assertion.
 #include <cstring>
 
 #include "block_scheduler.hpp"
@@ -116,11 +113,5 @@ void emulator_trap(emulator::Site site) {
   emulator::set_text(report, expression);
   emulator::end_with(report);
 }
-
-// Device printf: the text goes nowhere, since nothing that a program prints is evidence.
-int printf(const char*, ...) { return 0; }
-int vprintf(const char*, va_list) { return 0; }
-int puts(const char*) { return 0; }
-int putchar(int character) { return character; }
 
 }  // extern "C"

@@ -157,7 +157,8 @@ def _index(report: Report) -> str:
     index, is_signed, bits = report.counts
     if is_signed and 0 < bits < 64:
         index = (index + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-    return f"index {index} is outside the array of type {report.text}"
+    kind = report.text.replace(" [", "[")  # gcc and clang spell it differently
+    return f"index {index} is outside the array of type {kind}"
 
 
 def _deadlock(report: Report) -> str:

@@ -63,14 +63,14 @@ def test_index_outside_a_static_shared_array(fault):
         "__shared__ float s[256]; s[threadIdx.x + 1] = x[i]; __syncthreads(); y[i] = s[threadIdx.x];"
     )
     assert outcome is Outcome.OUT_OF_BOUNDS
-    assert "index 256 is outside the array of type 'float [256]'" in message
+    assert "index 256 is outside the array of type 'float[256]'" in message
     assert "its line 4" in message
 
 
 def test_negative_index_into_a_local_array(fault):
     outcome, message = fault("float a[4] = {x[i], 1, 2, 3}; y[i] = a[(int)x[i] - 1];")
     assert outcome is Outcome.OUT_OF_BOUNDS
-    assert "index -1 is outside the array of type 'float [4]'" in message
+    assert "index -1 is outside the array of type 'float[4]'" in message
 
 
 def test_dynamic_shared_memory_ends_at_a_guard_page(fault):

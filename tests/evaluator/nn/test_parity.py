@@ -175,7 +175,7 @@ def test_every_function_is_compared():
 REFERENCES = [(task.id, text) for task in catalog.TASKS.values() for text in (task.source, *task.sources_at.values())]
 
 
-@pytest.mark.parametrize(("task_id", "source"), REFERENCES)
+@pytest.mark.parametrize(("task_id", "source"), REFERENCES, ids=[task_id for task_id, _ in REFERENCES])
 def test_a_reference_equals_pytorch(task_id, source):
     arrays = draw(catalog.TASKS[task_id], "cpu", seed=11)
     seen = run.run(source, jax_nn, [jnp.asarray(array) for array in arrays])

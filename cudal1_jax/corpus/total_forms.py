@@ -12,8 +12,6 @@ from cudal1_jax.corpus.naming import total_name
 from cudal1_jax.corpus.program import Kernel, Launch, Program, block, render
 from cudal1_jax.corpus.style import Style
 
-MOST_PER_THREAD = 4 * layout.LONGEST_SUM  # rounding of many threads' sums averages out
-
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
@@ -29,7 +27,7 @@ class Spec:
 
     def enough(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Those numbers of threads that leave few enough elements for each to add up."""
-        return tuple(count for count in counts if self.elements <= count * MOST_PER_THREAD) or counts[-1:]
+        return tuple(count for count in counts if self.elements <= count * layout.LONGEST_SUM) or counts[-1:]
 
     @property
     def pointers(self) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ def _guard(lines: list[str], test: str) -> list[str]:
 
 
 def single_block(spec: Spec, rng: Random) -> Program:
-    setting = _setting(spec, rng, spec.enough((64, 128, 256, 256, 512)))
+    setting = _setting(spec, rng, spec.enough((64, 128, 256, 256, 512, 1024)))
     wording, acc = setting.style, spec.fold.variable
     i, n, threads = wording.index, wording.count, wording.block
     body = [
@@ -206,7 +204,7 @@ def _with_finish(setting: Setting, first: list[str], parts: int, blocks: str, th
 
 def accumulators(spec: Spec, rng: Random) -> Program:
     """One block without much of a tree: four accumulators per thread, then thread 0 combines."""
-    setting = _setting(spec, rng, (32, 64, 128))
+    setting = _setting(spec, rng, spec.enough((32, 64, 128)))
     wording, acc = setting.style, spec.fold.variable
     i, n, threads = wording.index, wording.count, wording.block
     head = f"for (; {i} + {threads} < {n}; {i} += {2 * threads})"
@@ -245,7 +243,7 @@ def accumulators(spec: Spec, rng: Random) -> Program:
 
 def vector(spec: Spec, rng: Random) -> Program:
     """One warp or block reads float4 and the tail apart; thread 0 combines."""
-    setting = _setting(spec, rng, (32, 64, 128))
+    setting = _setting(spec, rng, spec.enough((32, 64, 128)))
     wording, acc, v = setting.style, spec.fold.variable, setting.style.value
     i, n, threads = wording.index, wording.count, wording.block
     function = "f" if "f" not in (*spec.arguments, v) else "g"
@@ -296,7 +294,9 @@ def _fused(spec: Spec) -> tuple[str, ...]:
 
 def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Forms whose threads add up few enough elements each."""
-    forms: tuple[Callable[[Spec, Random], Program], ...] = (single_block, two_stages, thread_partials)
-    if spec.fold.exact or spec.elements <= 32 * MOST_PER_THREAD:
-        forms = (*forms, single_warp_tree, accumulators, vector)
-    return forms
+    suited: tuple[Callable[[Spec, Random], Program], ...] = (single_block, two_stages, thread_partials)
+    if spec.fold.exact or spec.elements <= 32 * layout.LONGEST_SUM:
+        suited = (*suited, single_warp_tree)
+    if spec.fold.exact or spec.elements <= 128 * layout.LONGEST_SUM:
+        suited = (*suited, accumulators, vector)
+    return suited

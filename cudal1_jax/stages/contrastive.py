@@ -55,7 +55,7 @@ def run(
                     break
                 watch = Stopwatch(now)
                 if store.rollout(step) is None:
-                    tasks = sampling.tasks_of(step, sorted(bench.tasks), config.rollout.prompts, config.seed)
+                    tasks = bench.schedule[step]
                     shown = sampling.choose_exemplars(bench, step, tasks, select, config.exemplars.count)
                     prompts = sampling.write_prompts(
                         bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens

@@ -41,7 +41,8 @@ class Bench:
 
     store: Store
     pool: Pool
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, Task]  # those of the schedule
+    schedule: Sequence[Sequence[str]]  # task id of each prompt of each iteration
     device: str
     size: str
     seed: int  # of the run; the seeds of each check are derived from it

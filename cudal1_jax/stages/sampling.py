@@ -16,16 +16,6 @@ from evaluator.judge.seeds import derive
 from evaluator.tasks.task import Task
 
 
-def tasks_of(step: int, tasks: Sequence[str], prompts: int, seed: int) -> list[str]:
-    """The tasks of an iteration: every task once in a shuffled order, then all again in another."""
-    chosen = []
-    for place in range(step * prompts, (step + 1) * prompts):
-        pass_number, index = divmod(place, len(tasks))
-        order = np.random.default_rng(derive(seed, "tasks", pass_number)).permutation(len(tasks))
-        chosen.append(tasks[order[index]])
-    return chosen
-
-
 def choose_exemplars(bench: Bench, step: int, tasks: Sequence[str], select: Select, count: int) -> list[list[Exemplar]]:
     """For each prompt, `count` programs among those that this run has found right for the task before `step`."""
     judged = bench.store.judged(end_step=step)

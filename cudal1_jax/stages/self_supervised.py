@@ -106,7 +106,7 @@ def _sampled(
 ) -> tuple[list[Prompt], list[Sample], list[Verdict]]:
     """An iteration's prompts, samples and verdicts; what is recorded already is not done again."""
     if bench.store.rollout(step) is None:
-        tasks = sampling.tasks_of(step, sorted(bench.tasks), config.rollout.prompts, config.seed)
+        tasks = bench.schedule[step]
         shown = sampling.choose_exemplars(bench, step, tasks, exemplars.none, 0)
         prompts = sampling.write_prompts(bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens)
         bench.store.record_rollout(step, prompts, roll_out(adapter, step, prompts))

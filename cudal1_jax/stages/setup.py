@@ -59,8 +59,20 @@ def tasks(config: ConfigDict) -> dict[str, Task]:
 
 
 def bench(config: ConfigDict, store: Store, pool: Pool) -> Bench:
-    """Where the programs of a run are judged, with the run's tasks."""
-    return Bench(store=store, pool=pool, tasks=tasks(config), device=config.device, size=config.size, seed=config.seed)
+    """Where the programs of a run are judged, and what it works on: only the tasks that its iterations come to."""
+    available = tasks(config)
+    schedule = workload.schedule(
+        sorted(available), iterations=config.iterations, prompts=config.rollout.prompts, seed=config.seed
+    )
+    return Bench(
+        store=store,
+        pool=pool,
+        tasks={name: available[name] for name in sorted({task for row in schedule for task in row})},
+        schedule=schedule,
+        device=config.device,
+        size=config.size,
+        seed=config.seed,
+    )
 
 
 def select(config: ConfigDict) -> Select:

@@ -4,8 +4,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cudal1_jax.report.run_directory import RunError
 from evaluator.judge.baseline import PLAIN
+from evaluator.judge.seeds import derive
 from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
 
@@ -49,6 +52,17 @@ def short_tasks(level: int, plain_tokens: int, kernels: Path, count: Callable[[s
             " config.task_plain_tokens, or name tasks in config.tasks"
         )
     return tasks
+
+
+def schedule(tasks: Sequence[str], *, iterations: int, prompts: int, seed: int) -> list[list[str]]:
+    """The task of each prompt of each iteration: every task once in a shuffled order, then all again in another."""
+    passes = -(-iterations * prompts // len(tasks))
+    order = [
+        tasks[index]
+        for number in range(passes)
+        for index in np.random.default_rng(derive(seed, "tasks", number)).permutation(len(tasks))
+    ]
+    return [order[step * prompts : (step + 1) * prompts] for step in range(iterations)]
 
 
 def seeds(tasks: Sequence[str], kernels: Path) -> list[Seed]:

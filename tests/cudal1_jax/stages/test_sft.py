@@ -56,18 +56,13 @@ class Line:
 @pytest.fixture(autouse=True, scope="module")
 def compile_once_a_module(tmp_path_factory):
     """Every run compiles the same update; all but the first read it from a cache."""
-    folder = str(tmp_path_factory.mktemp("compiled"))
-    settings = {
-        "jax_compilation_cache_dir": folder,
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-        "jax_disable_most_optimizations": True,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("compiled")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_disable_most_optimizations", True)  # toy programs compile for longer than they run
     yield
-    for name, value in before.items():
-        jax.config.update(name, value)
+    jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

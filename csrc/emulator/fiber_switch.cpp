@@ -1,5 +1,6 @@
-// void emulator_switch_stack(void** save, void* load): keeps the callee-saved registers on the current stack, stores its
-// pointer at `save`, and continues the stack `load`. The caller of an ordinary function expects nothing else to survive.
+// void emulator_switch_stack(void** save, void* load): keeps the callee-saved registers on the current stack, stores
+// its pointer at `save`, and continues the stack `load`. The caller of an ordinary function expects nothing else to
+// survive.
 
 #if defined(__x86_64__)
 __asm__(R"(

@@ -64,7 +64,9 @@ class DynamicShared {
  private:
   static constexpr std::size_t kGuard = 256 * 1024;
   static constexpr unsigned char kCanary = 0xa5;
-  std::size_t slack() const { return std::min<std::size_t>(64, static_cast<std::size_t>(start_ + kCapacity - (at_ + bytes_))); }
+  std::size_t slack() const {
+    return std::min<std::size_t>(64, static_cast<std::size_t>(start_ + kCapacity - (at_ + bytes_)));
+  }
 
   char *start_ = nullptr, *at_ = nullptr;
   std::size_t bytes_ = 0;

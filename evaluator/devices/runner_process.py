@@ -1,5 +1,6 @@
 """One confined `emulator-runner`: started, commanded over a socket, measured and ended from outside."""
 
+import contextlib
 import mmap
 import os
 import select
@@ -16,7 +17,10 @@ from evaluator.records import Outcome, ProgramFault, Rung
 _COMMAND = struct.Struct("<IIIIQ")
 _RUN, _REPLAY, _STOP = 1, 2, 3
 _START_S = 30.0
-_EXTRA_MEMORY_BYTES = 2 << 30  # stacks of fibers, heap, packed panels of matrix products
+_HEAP_BYTES = 1 << 30  # device malloc, packed panels of matrix products
+_THREAD_BYTES = 512 << 20  # address space of one OS thread: stacks of 1,024 fibers, its own heap
+_WALL_PER_CPU_SECOND = 8.0  # other work on the machine may take most of a core
+_POLL_S = 0.1
 ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 
 
@@ -30,10 +34,12 @@ class RunnerProcess:
         tape_file = os.memfd_create("tape", os.MFD_CLOEXEC)
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket = here
+        self._last_cpu_s = 0.0
         try:
             os.ftruncate(arena, shared_bytes)
             self.memory = mmap.mmap(arena, shared_bytes)
-            os.write(tape_file, tape)
+            with open(tape_file, "wb", closefd=False) as file:
+                file.write(tape)
             self._process = _start(there.fileno(), arena, tape_file, object_path, threads, static_shared_bytes, cpu_s)
         finally:
             there.close()
@@ -51,7 +57,10 @@ class RunnerProcess:
 
     def cpu_s(self) -> float:
         """CPU time of the process so far, read from its clock; the process has no part in it."""
-        return time.clock_gettime((~self._process.pid << 3) | 2)
+        if self._process.returncode is None:
+            with contextlib.suppress(OSError):  # it ended a moment ago
+                self._last_cpu_s = time.clock_gettime((~self._process.pid << 3) | 2)
+        return self._last_cpu_s
 
     def run(self, *, order: str, seed: int, guard: str, deadline_s: float, rung: Rung, judged: bool) -> Report:
         """One pass over the tape. `judged` restores the module's globals before it and compares them after it."""
@@ -71,12 +80,18 @@ class RunnerProcess:
             self._process.wait()
 
     def _expect(self, deadline_s: float, rung: Rung) -> Report:
-        """The next report; raises ProgramFault where it does not come in time or at all."""
-        end = time.monotonic() + deadline_s
+        """The next report; raises ProgramFault where it does not come in time or at all.
+
+        The deadline is CPU time, so that a busy machine fails no program; wall time bounds what does not compute.
+        """
+        cpu_end = self.cpu_s() + deadline_s
+        wall_end = time.monotonic() + deadline_s * _WALL_PER_CPU_SECOND
         data = b""
         while len(data) < faults.REPORT_BYTES:
-            readable, _, _ = select.select([self._socket], [], [], max(0.0, end - time.monotonic()))
+            readable, _, _ = select.select([self._socket], [], [], min(_POLL_S, deadline_s))
             if not readable:
+                if self._process.poll() is None and self.cpu_s() < cpu_end and time.monotonic() < wall_end:
+                    continue
                 self.close()
                 raise ProgramFault(Outcome.TIMEOUT, rung, f"still running after {deadline_s:g} s")
             try:
@@ -109,16 +124,8 @@ def _start(
     control: int, arena: int, tape: int, object_path: str, threads: int, static_shared_bytes: int, cpu_s: float
 ) -> subprocess.Popen:
     runner = str(installed.path("emulator-runner"))
-    command = [
-        runner,
-        str(control),
-        str(arena),
-        str(tape),
-        object_path,
-        str(threads),
-        str(_EXTRA_MEMORY_BYTES),
-        str(round(cpu_s)),
-    ]
+    memory = _HEAP_BYTES + threads * _THREAD_BYTES
+    command = [runner, *map(str, (control, arena, tape)), object_path, *map(str, (threads, memory, round(cpu_s)))]
     # Static shared memory lies at a fixed distance from the thread pointer; glibc keeps this much room for it.
     environment = {"GLIBC_TUNABLES": f"glibc.rtld.optional_static_tls={static_shared_bytes + 4096}", "LC_ALL": "C"}
     return subprocess.Popen(

@@ -1,6 +1,7 @@
 """A session: one compiled plan in one confined process, run and replayed on inputs that the caller gives."""
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -62,6 +63,9 @@ class Session:
         if is_fault(self._runner.ready):
             self._runner.close()
             raise faults.fault(self._runner.ready, self._plan, compiled.compiled.path, Rung.LAUNCH)
+        if not self.confinement["seccomp"]:
+            message = "this system offers no seccomp filters: native code of programs is confined by limits alone"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
         self._buffers = SharedBuffers(self._plan, self._runner.memory)
         self._guard = "right"
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee

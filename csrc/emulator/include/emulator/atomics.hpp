@@ -9,7 +9,8 @@
 namespace emulator {
 
 template <std::size_t bytes>
-using Word = std::conditional_t<bytes == 8, std::uint64_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint16_t>>;
+using Word =
+    std::conditional_t<bytes == 8, std::uint64_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint16_t>>;
 
 // Compare-and-swap loop over any type of 2, 4 or 8 bytes. Returns the old value.
 template <class T, class Function>

@@ -40,7 +40,8 @@ constexpr unsigned __brev(unsigned x) {
   return __builtin_bswap32(x);
 }
 constexpr unsigned long long __brevll(unsigned long long x) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
+  const unsigned low = static_cast<unsigned>(x), high = static_cast<unsigned>(x >> 32);
+  return static_cast<unsigned long long>(__brev(low)) << 32 | __brev(high);
 }
 
 // Selects four of the eight bytes of (y, x); bit 3 of a selector replicates that byte's sign.
@@ -85,12 +86,15 @@ constexpr unsigned long long __umul64hi(unsigned long long a, unsigned long long
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 constexpr unsigned __sad(int a, int b, unsigned c) {
-  return c + (a > b ? static_cast<unsigned>(a) - static_cast<unsigned>(b) : static_cast<unsigned>(b) - static_cast<unsigned>(a));
+  const unsigned difference = static_cast<unsigned>(a) - static_cast<unsigned>(b);
+  return c + (a > b ? difference : 0u - difference);
 }
 constexpr unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
 constexpr int __hadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b) >> 1); }
 constexpr int __rhadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1); }
-constexpr unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<unsigned long long>(a) + b) >> 1); }
+constexpr unsigned __uhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) + b) >> 1);
+}
 constexpr unsigned __urhadd(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<unsigned long long>(a) + b + 1) >> 1);
 }

@@ -67,6 +67,16 @@ def test_arithmetic_rounds_once(number, outputs_of, out):
     np.testing.assert_array_equal(y.astype(np.float64), np.stack(expected, 1))
 
 
+def test_fused_multiply_add_and_double_are_rounded_once(outputs_of, out):
+    # The exact sum lies 2^-31 below a tie; rounding to float first would land on it and go up to 1 + 2^-9.
+    source = """#include <cuda_fp16.h>
+    __global__ void k(const half* x, half* y) {
+      y[0] = __hfma(x[0], x[1], x[2]); y[1] = __double2half(1.0 + 3.0 / 2048 - 1.0 / (1u << 31)); }"""
+    x = np.array([2**-5 * (1 + 2**-10), 2**-6 * (1 - 2**-10), 1 + 2**-10], np.float16)
+    (y,) = outputs_of(source, [x, out((2,), "float16")], block=(1,))
+    assert y.tolist() == [1 + 2**-10] * 2
+
+
 def test_vectors_of_two_comparisons_and_functions(outputs_of, out):
     source = """#include <cuda_fp16.h>
     #include <cuda_bf16.h>

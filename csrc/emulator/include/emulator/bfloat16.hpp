@@ -14,7 +14,7 @@ struct alignas(2) __nv_bfloat16 {
   __nv_bfloat16() = default;
   __nv_bfloat16(const __nv_bfloat16_raw& raw) : bits(raw.x) {}
   __nv_bfloat16(float f) : bits(emulator::bfloat16_from_float(f)) {}
-  __nv_bfloat16(double d) : bits(emulator::bfloat16_from_float(static_cast<float>(d))) {}
+  __nv_bfloat16(double d) : bits(emulator::bfloat16_from_float(emulator::float_to_odd(d))) {}
   __nv_bfloat16(int i) : __nv_bfloat16(static_cast<float>(i)) {}
   __nv_bfloat16(unsigned i) : __nv_bfloat16(static_cast<float>(i)) {}
   __nv_bfloat16(long long i) : __nv_bfloat16(static_cast<float>(i)) {}

@@ -21,7 +21,7 @@ struct alignas(2) __half {
   __half() = default;
   __half(const __half_raw& raw) : bits(raw.x) {}
   __half(float f) : bits(emulator::half_from_float(f)) {}
-  __half(double d) : bits(emulator::half_from_float(static_cast<float>(d))) {}
+  __half(double d) : bits(emulator::half_from_float(emulator::float_to_odd(d))) {}
   __half(int i) : __half(static_cast<float>(i)) {}
   __half(unsigned i) : __half(static_cast<float>(i)) {}
   __half(long long i) : __half(static_cast<float>(i)) {}

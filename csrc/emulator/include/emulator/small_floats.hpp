@@ -1,5 +1,6 @@
 // float16 and bfloat16 as bits: conversions from and to float. The runtime's matrix product uses them as well.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "conversions.hpp"
@@ -42,6 +43,15 @@ inline float half_to_float(std::uint16_t half) {
   return bit_cast<float>(sign | bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f));
 }
 #endif
+
+// Rounds to odd: what is lost leaves a mark in the last bit, so that rounding once more gives what rounding once would.
+inline float float_to_odd(double d) {
+  float f = static_cast<float>(d);
+  if (d != d || static_cast<double>(f) == d) return f;
+  auto bits = bit_cast<std::uint32_t>(f);
+  if (std::fabs(static_cast<double>(f)) > std::fabs(d)) --bits;  // towards zero
+  return bit_cast<float>(bits | 1u);
+}
 
 inline std::uint16_t bfloat16_from_float(float f) {
   const auto bits = bit_cast<std::uint32_t>(f);

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from cudal1_jax.contrastive import reward
@@ -14,6 +15,7 @@ from cudal1_jax.learn import advantage, batch, step
 from cudal1_jax.learn.batch import Completions, Prompts
 from cudal1_jax.learn.step import Objective, TrainState
 from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.report import progress
 from cudal1_jax.stages.judging import Bench
 from cudal1_jax.stages.policy import Policy
 from evaluator.records import Verdict
@@ -42,6 +44,7 @@ def build(
     multiples of their buckets, in tokens, so that few shapes are compiled.
     """
     update = step.make_update(objective, optimizer)
+    pace = progress.Pace("updating", "token")
 
     def learn(
         state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
@@ -53,12 +56,13 @@ def build(
             sampler_logprobs=[sample.logprobs.tolist() for sample in samples],
             bucket=completion_bucket,
         )
-        if reference is not None:
-            logprobs = reference(policy.adapter, policy.params, shared, rows)
-            rows = dataclasses.replace(rows, reference_logprobs=logprobs)
-        cut = step.split(shared, rows, slices=len(prompts), micro_batches=micro_batches)
-        state, metrics = update(state, policy.params, *cut)
-        return state, {f"learn/{name}": float(value) for name, value in metrics.items()}
+        with pace.working(int(np.sum(shared.lengths) + np.sum(rows.mask))):
+            if reference is not None:
+                logprobs = reference(policy.adapter, policy.params, shared, rows)
+                rows = dataclasses.replace(rows, reference_logprobs=logprobs)
+            cut = step.split(shared, rows, slices=len(prompts), micro_batches=micro_batches)
+            state, metrics = update(state, policy.params, *cut)
+            return state, {f"learn/{name}": float(value) for name, value in metrics.items()}
 
     return learn, step.init(policy.adapter, optimizer)
 

@@ -13,6 +13,7 @@ from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import Params
 from cudal1_jax.policy.tokenizer import Tokenizer
+from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
 
 SHIPPED = "shipped"
@@ -44,7 +45,7 @@ def load(
 
     RunError, with the cure, where a file is missing or does not fit.
     """
-    with missing_files("config.policy"):
+    with missing_files("config.policy"), progress.Pace("loading", "MB").working(_megabytes(gguf_path)):
         config, params = gguf.load(_path(gguf_path), jnp.dtype(update_dtype))
         return Policy(
             config=config,
@@ -67,6 +68,11 @@ def _adapter(source: str, config: DecoderConfig, rank: int, targets: tuple[str, 
     if source:
         return lora.load(source, config)
     return lora.init(jax.random.key(seed), config, rank, targets)
+
+
+def _megabytes(gguf_path: str) -> int:
+    path = _path(gguf_path) or gguf.embedded_path()
+    return round(path.stat().st_size / 1e6)
 
 
 def _path(gguf_path: str) -> Path | None:

@@ -42,8 +42,8 @@ def write_prompts(
 def fit_prompt(
     number: int, task: Task, size: str, chosen: Sequence[Exemplar], device: str, tokenizer: Tokenizer, limit: int
 ) -> Prompt:
-    """One request; the slowest exemplars go first where it is too long. RunError: too long without any."""
-    kept = sorted(chosen, key=lambda exemplar: -exemplar.speedup.value)
+    """One request; where it is too long, the longest exemplar is left out first. RunError: too long without any."""
+    kept = sorted(chosen, key=lambda exemplar: len(tokenizer.encode(exemplar.program)))
     while True:
         text = prompt.render(task, size, kept, device)
         tokens = len(tokenizer.render_chat(text))

@@ -53,15 +53,15 @@ def get_config(words: str = "") -> ConfigDict:
     config.optimizer.clip_norm = 1.0
 
     # held-out loss, checkpoint
-    config.evaluate_every = 25  # steps
+    config.evaluate_every = 50  # steps; a checkpoint takes about a second
     config.most_steps = 0  # 0: as many as the passes give
-    config.patience = 4  # evaluations without a lower held-out loss before it stops
+    config.patience = 3  # evaluations without a lower held-out loss before it stops
 
     if words == "smoke":
         config.name = "sft-smoke"
         config.policy.rank = 4
         config.policy.update_dtype = "float32"
-        config.data.row_tokens = 512
+        config.data.row_tokens = 640
         config.data.rows = 1
         config.data.held_out_share = 0.1
         config.schedule.warmup_steps = 1

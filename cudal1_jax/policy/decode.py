@@ -3,6 +3,7 @@
 Activations are [D, B] and weights [out, in], because a CPU's matrix product `w @ x` with few columns runs 1.5 to 2
 times as fast as `x @ w` with few rows. For the same reason a prompt's values are kept [d, P]. Own keys are read in
 blocks, as many as are in use, so that one compiled program serves every length at the cost of the length reached.
+Layers are not scanned: a scan copies each layer's weights and cache before it uses them, a fifth of a step's time.
 """
 
 from typing import NamedTuple
@@ -19,12 +20,24 @@ from cudal1_jax.policy.parameters import Params
 CACHE_BLOCK = 64  # slots read at a time; a layer's block of 8 rows (0.8 MB) stays in the second-level cache
 
 
+class Weights(NamedTuple):
+    """Parameters as `step` takes them: [out, in], q, k and v in one matrix, gate and up in one, a record per layer."""
+
+    embed: jax.Array  # [V, D]
+    unembed: jax.Array  # [V, D], the same array where embeddings are tied
+    final_norm: jax.Array  # [D]
+    layers: tuple[Params, ...]  # L of attn_norm, qkv, o, mlp_norm, gate_up, down
+
+
 class Prompts(NamedTuple):
     """N prefilled prompts."""
 
-    keys: jax.Array  # [L, N, K, P, d]
-    values: jax.Array  # [L, N, K, d, P]
+    keys: tuple[jax.Array, ...]  # L of [N, K, P, d]
+    values: tuple[jax.Array, ...]  # L of [N, K, d, P]
     lengths: jax.Array  # [N], tokens in use of each prompt
+
+
+Cache = tuple[KeyValues, ...]  # L of [B, K, S, d]: what each row has generated
 
 
 class _Softmax(NamedTuple):
@@ -35,73 +48,78 @@ class _Softmax(NamedTuple):
     mixed: jax.Array  # [B, K, R, d], sum of exp(score - top) * value
 
 
-def prepare(config: DecoderConfig, params: Params) -> Params:
-    """Weights as `step` takes them: [L, out, in], q, k, v in one matrix, gate and up in one. A copy of all but the
-    table."""
+def prepare(config: DecoderConfig, params: Params) -> Weights:
+    """The parameters in the layout of `step`; a copy of all but the embedding table."""
 
-    def transposed(*names: str) -> jax.Array:
-        return jnp.concatenate([params[name].swapaxes(1, 2) for name in names], axis=1)
+    def transposed(layer: int, *names: str) -> jax.Array:
+        return jnp.concatenate([params[name][layer].T for name in names])
 
-    weights = {"qkv": transposed("q", "k", "v"), "gate_up": transposed("gate", "up")}
-    weights |= {"o": transposed("o"), "down": transposed("down")}
-    table = params["embed"] if config.tied_embeddings else params["unembed"]
-    return (
-        weights | {name: params[name] for name in ("attn_norm", "mlp_norm", "final_norm", "embed")} | {"unembed": table}
+    layers = tuple(
+        {
+            "attn_norm": params["attn_norm"][layer],
+            "qkv": transposed(layer, "q", "k", "v"),
+            "o": transposed(layer, "o"),
+            "mlp_norm": params["mlp_norm"][layer],
+            "gate_up": transposed(layer, "gate", "up"),
+            "down": transposed(layer, "down"),
+        }
+        for layer in range(config.layers)
     )
+    table = params["embed"] if config.tied_embeddings else params["unembed"]
+    return Weights(params["embed"], table, params["final_norm"], layers)
 
 
 def prompts(prefilled: KeyValues, lengths: jax.Array) -> Prompts:
     """Prompts from what `decoder.prefill` gave, [L, N, K, P, d]."""
-    return Prompts(prefilled.k, prefilled.v.swapaxes(3, 4), lengths)
+    return Prompts(tuple(prefilled.k), tuple(prefilled.v.swapaxes(3, 4)), lengths)
 
 
-def empty_cache(config: DecoderConfig, rows: int, tokens: int, dtype: jnp.dtype) -> KeyValues:
-    """Room for `tokens` own tokens of each row, rounded up to whole blocks: zeros [L, B, K, S, d]."""
+def empty_cache(config: DecoderConfig, rows: int, tokens: int, dtype: jnp.dtype) -> Cache:
+    """Zeros, with room for `tokens` own tokens of each row, rounded up to whole blocks."""
     size = -(-tokens // CACHE_BLOCK) * CACHE_BLOCK
-    shape = (config.layers, rows, config.key_heads, size, config.head_size)
-    return KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+    shape = (rows, config.key_heads, size, config.head_size)
+    return tuple(KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(config.layers))
 
 
 def step(
-    config: DecoderConfig, weights: Params, shared: Prompts, cache: KeyValues, tokens: jax.Array, number: jax.Array
-) -> tuple[jax.Array, KeyValues]:
+    config: DecoderConfig, weights: Weights, shared: Prompts, cache: Cache, tokens: jax.Array, number: jax.Array
+) -> tuple[jax.Array, Cache]:
     """Hidden states [D, B] after each row's own token `number`, tokens [B], and the cache with that slot filled.
 
     Row b continues prompt b // (B / N). All rows write the same slot, since all begin right after their prompt.
     """
-    B = tokens.shape[0]
-    positions = jnp.repeat(shared.lengths, B // shared.lengths.shape[0]) + number
-    cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)  # [B, d / 2]
-
-    def layer(carry: tuple[jax.Array, KeyValues], xs: tuple) -> tuple[tuple[jax.Array, KeyValues], None]:
-        x, cache = carry
-        index, w, keys, values = xs
-        qkv = w["qkv"] @ _norm(x, w["attn_norm"], config.norm_epsilon)
-        heads = qkv.reshape(-1, config.head_size, B).transpose(2, 0, 1)[:, None]  # [B, 1, H + 2 K, d]
-        q, k, v = jnp.split(heads, [config.heads, config.heads + config.key_heads], axis=2)
-        q, k = attention.rotate(q, cos[:, None], sin[:, None]), attention.rotate(k, cos[:, None], sin[:, None])
-        q = (q * config.head_size**-0.5).reshape(B, config.key_heads, config.group, config.head_size)
-        own = KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2))
-        cache = jax.tree.map(
-            lambda c, new: jax.lax.dynamic_update_slice(c, new[None], (index, 0, 0, number, 0)), cache, own
-        )
-        so_far = _own(_prompt(q, keys, values, shared.lengths), q, cache, index, number)
-        mixed = (so_far.mixed / so_far.total).astype(x.dtype).reshape(B, -1)
-        x = x + w["o"] @ mixed.T
+    positions = jnp.repeat(shared.lengths, tokens.shape[0] // shared.lengths.shape[0]) + number
+    rotation = attention.rotation(positions[:, None], config.head_size, config.rope_theta)  # [B, 1, d / 2]
+    x = weights.embed[tokens].T
+    written = []
+    for w, keys, values, own in zip(weights.layers, shared.keys, shared.values, cache, strict=True):
+        q, new = _project(config, w, x, rotation)
+        own = jax.tree.map(lambda c, n: jax.lax.dynamic_update_slice(c, n, (0, 0, number, 0)), own, new)
+        attended = _own(_prompt(q, keys, values, shared.lengths), q, own, number)
+        x = x + w["o"] @ (attended.mixed / attended.total).astype(x.dtype).reshape(x.shape[1], -1).T
         gate, up = jnp.split(w["gate_up"] @ _norm(x, w["mlp_norm"], config.norm_epsilon), 2)
-        return (x + w["down"] @ (jax.nn.silu(gate) * up), cache), None
-
-    stacked = {name: weights[name] for name in ("attn_norm", "qkv", "o", "mlp_norm", "gate_up", "down")}
-    xs = (jnp.arange(config.layers), stacked, shared.keys, shared.values)
-    (x, cache), _ = jax.lax.scan(layer, (weights["embed"][tokens].T, cache), xs)
-    return _norm(x, weights["final_norm"], config.norm_epsilon), cache
+        x = x + w["down"] @ (jax.nn.silu(gate) * up)
+        written.append(own)
+    return _norm(x, weights.final_norm, config.norm_epsilon), tuple(written)
 
 
-def logits(weights: Params, hidden: jax.Array) -> jax.Array:
+def logits(weights: Weights, hidden: jax.Array) -> jax.Array:
     """Next-token logits [B, V] in float32 of hidden states [D, B]."""
-    columns = jnp.matmul(weights["unembed"], hidden, preferred_element_type=jnp.float32)
+    columns = jnp.matmul(weights.unembed, hidden, preferred_element_type=jnp.float32)
     # without the barrier XLA folds the transpose into the product, whose swapped form its CPU backend lacks in bfloat16
     return jax.lax.optimization_barrier(columns).T
+
+
+def _project(
+    config: DecoderConfig, w: Params, x: jax.Array, rotation: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, KeyValues]:
+    """Scaled queries [B, K, R, d] and the new keys and values [B, K, 1, d] of activations [D, B]."""
+    qkv = w["qkv"] @ _norm(x, w["attn_norm"], config.norm_epsilon)
+    heads = qkv.reshape(-1, config.head_size, x.shape[1]).transpose(2, 0, 1)[:, None]  # [B, 1, H + 2 K, d]
+    q, k, v = jnp.split(heads, [config.heads, config.heads + config.key_heads], axis=2)
+    q, k = attention.rotate(q, *rotation), attention.rotate(k, *rotation)
+    q = (q * config.head_size**-0.5).reshape(-1, config.key_heads, config.group, config.head_size)
+    return q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2))
 
 
 def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array) -> _Softmax:
@@ -122,13 +140,13 @@ def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array
     return _Softmax(per_row(top), per_row(jnp.sum(weights, axis=2, keepdims=True)), per_row(mixed))
 
 
-def _own(so_far: _Softmax, q: jax.Array, cache: KeyValues, layer: jax.Array, number: jax.Array) -> _Softmax:
+def _own(so_far: _Softmax, q: jax.Array, own: KeyValues, number: jax.Array) -> _Softmax:
     """Adds each row's own keys up to slot `number`, block by block."""
-    _, B, K, _, d = cache.k.shape
+    B, K, _, d = own.k.shape
 
     def block(index: jax.Array, so_far: _Softmax) -> _Softmax:
         start = index * CACHE_BLOCK
-        k, v = (jax.lax.dynamic_slice(c, (layer, 0, 0, start, 0), (1, B, K, CACHE_BLOCK, d))[0] for c in cache)
+        k, v = (jax.lax.dynamic_slice(c, (0, 0, start, 0), (B, K, CACHE_BLOCK, d)) for c in own)
         scores = jnp.einsum("bkrd,bksd->bkrs", q, k, preferred_element_type=jnp.float32)
         visible = (start + jnp.arange(CACHE_BLOCK) <= number)[None, None, None, :]
         scores = jnp.where(jnp.broadcast_to(visible, scores.shape), scores, MASKED)

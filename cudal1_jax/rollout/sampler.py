@@ -50,7 +50,7 @@ class _State(NamedTuple):
 
     step: jax.Array  # [], number of the token to draw next
     hidden: jax.Array  # [D, B], predicts that token
-    cache: KeyValues  # [L, B, K, S, d]
+    cache: decode.Cache
     tokens: jax.Array  # [T, B]
     logprobs: jax.Array  # [T, B]
     policy_logprobs: jax.Array  # [T, B]
@@ -157,7 +157,7 @@ def _begin(config: DecoderConfig, options: SamplingOptions, last: jax.Array, gro
 def _chunk(
     config: DecoderConfig,
     options: SamplingOptions,
-    weights: Params,
+    weights: decode.Weights,
     shared: decode.Prompts,
     keys: jax.Array,
     state: _State,

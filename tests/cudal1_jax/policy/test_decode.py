@@ -75,4 +75,5 @@ def test_bfloat16_weights_decode_in_bfloat16(config, params):
 @pytest.mark.parametrize(("tokens", "size"), [(1, 64), (64, 64), (65, 128), (512, 512)])
 def test_the_cache_is_whole_blocks(config, tokens, size):
     cache = decode.empty_cache(config, rows=3, tokens=tokens, dtype=jnp.float32)
-    assert cache.k.shape == cache.v.shape == (config.layers, 3, config.key_heads, size, config.head_size)
+    assert len(cache) == config.layers
+    assert {x.shape for x in jax.tree.leaves(cache)} == {(3, config.key_heads, size, config.head_size)}

@@ -42,7 +42,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.policy.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
     config.policy.rank = 16
     config.policy.targets = ("q", "k", "v", "o", "gate", "up", "down")
-    config.policy.rollout_dtype = "bfloat16"  # faster on a CPU for decoding, slower for training
+    config.policy.rollout_dtype = "float32"  # bfloat16 where the hardware has it: GPU, TPU, AVX-512 with bf16
     config.policy.update_dtype = "float32"
 
     # exemplars: which earlier programs a prompt shows

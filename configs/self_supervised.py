@@ -35,7 +35,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.policy.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
     config.policy.rank = 16
     config.policy.targets = ("q", "k", "v", "o", "gate", "up", "down")
-    config.policy.rollout_dtype = "bfloat16"
+    config.policy.rollout_dtype = "float32"  # bfloat16 where the hardware has it
     config.policy.update_dtype = "float32"
 
     # prompt and rollout: no exemplars in this stage

@@ -166,12 +166,13 @@ def test_a_run_killed_at_twenty_random_times_goes_on_to_the_same_end(toy, uninte
     assert start("first").wait() == 0  # fills the compilation cache
     began_s = time.monotonic()
     assert start("second").wait() == 0
-    whole_s = time.monotonic() - began_s
+    whole_s = time.monotonic() - began_s  # how long a run takes now; other load comes and goes
     draw, kills, runs = random.Random(0), 0, 0
     while kills < 20:
+        began_s = time.monotonic()
         process = start(f"run{runs}")
         try:
-            assert process.wait(timeout=draw.uniform(0.2, 1.0) * whole_s) == 0
+            assert process.wait(timeout=draw.uniform(0.4, 1.0) * whole_s) == 0
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -179,5 +180,6 @@ def test_a_run_killed_at_twenty_random_times_goes_on_to_the_same_end(toy, uninte
         else:
             assert toy.fingerprint(tmp_path / f"run{runs}") == uninterrupted[0]
             runs += 1
+            whole_s = time.monotonic() - began_s
     assert start(f"run{runs}").wait() == 0
     assert toy.fingerprint(tmp_path / f"run{runs}") == uninterrupted[0]

@@ -33,7 +33,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.data.corpus = "data/corpus"
     config.data.held_out_share = 0.02  # of the chains
     config.data.row_tokens = 2048
-    config.data.rows = 8  # a batch: 16,384 tokens; four times as many made a quarter of the updates, and no right program
+    config.data.rows = 8  # a batch: 16,384 tokens; with 65,536 there are too few updates to learn from (docs/log.md)
     config.data.passes = 2
 
     # update

@@ -1,4 +1,4 @@
-"""Compiled objects on disk, by key. Entries are written aside, then renamed; a damaged one is dropped."""
+"""Compiled objects on disk, by key and digest. Entries are written aside, then renamed; a damaged one is dropped."""
 
 import contextlib
 import hashlib
@@ -24,25 +24,25 @@ def folder() -> pathlib.Path:
 
 
 def find(cache: pathlib.Path, key: str) -> pathlib.Path | None:
-    """Path of the object under `key`, or None. An entry whose bytes do not match its digest is removed."""
-    path, digest_path = cache / f"{key}.so", cache / f"{key}.sha256"
-    try:
-        digest = digest_path.read_bytes()
-        if digest == hashlib.sha256(path.read_bytes()).digest():
-            return path
-    except OSError:
-        return None
-    for damaged in (path, digest_path):
+    """Path of an object under `key`, or None. An entry whose bytes do not match the digest in its name is removed."""
+    for path in sorted((cache / key).glob("*.so")):
         with contextlib.suppress(OSError):
-            damaged.unlink()
+            if hashlib.sha256(path.read_bytes()).hexdigest() == path.stem:
+                return path
+            path.unlink()
     return None
 
 
 def store(cache: pathlib.Path, key: str, data: bytes) -> pathlib.Path:
-    """Keep an object under `key`; returns its path."""
-    path = cache / f"{key}.so"
-    _write(path, data)
-    _write(cache / f"{key}.sha256", hashlib.sha256(data).digest())
+    """Keep an object under `key`; returns its path.
+
+    The name is the digest of the bytes, so that no process puts another file in the place of one that a runner, which
+    may open that very file alone, is about to load.
+    """
+    path = cache / key / f"{hashlib.sha256(data).hexdigest()}.so"
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    if not path.exists():
+        _write(path, data)
     return path
 
 

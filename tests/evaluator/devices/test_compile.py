@@ -280,6 +280,20 @@ def test_options_and_compiler_are_part_of_the_key(plan_of, out):
     assert cpu.compile(plain, LIMITS).compiled.path != cpu.compile(defined, LIMITS).compiled.path
 
 
+def test_an_object_is_never_replaced_under_a_runner_that_is_about_to_load_it(tmp_path):
+    first = object_cache.store(tmp_path, "key", b"one compiler run")
+    inode = first.stat().st_ino
+    second = object_cache.store(tmp_path, "key", b"another run, other bytes")
+    again = object_cache.store(tmp_path, "key", b"one compiler run")
+    assert second != first
+    assert again == first
+    assert first.stat().st_ino == inode
+    first.write_bytes(b"damaged")
+    second.write_bytes(b"damaged as well")
+    assert object_cache.find(tmp_path, "key") is None
+    assert list((tmp_path / "key").iterdir()) == []
+
+
 def test_unwritable_cache_falls_back_to_a_temporary_folder(monkeypatch, tmp_path):
     blocker = tmp_path / "file"
     blocker.write_text("")

@@ -15,7 +15,7 @@ from cudal1_jax.policy import attention
 from cudal1_jax.policy.attention import KeyValues
 from cudal1_jax.policy.blockwise import MASKED
 from cudal1_jax.policy.config import DecoderConfig
-from cudal1_jax.policy.parameters import Params
+from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params
 
 CACHE_BLOCK = 64  # slots read at a time; a layer's block of 8 rows (0.8 MB) stays in the second-level cache
 
@@ -50,23 +50,24 @@ class _Softmax(NamedTuple):
 
 def prepare(config: DecoderConfig, params: Params) -> Weights:
     """The parameters in the layout of `step`; a copy of all but the embedding table."""
-
-    def transposed(layer: int, *names: str) -> jax.Array:
-        return jnp.concatenate([params[name][layer].T for name in names])
-
-    layers = tuple(
-        {
-            "attn_norm": params["attn_norm"][layer],
-            "qkv": transposed(layer, "q", "k", "v"),
-            "o": transposed(layer, "o"),
-            "mlp_norm": params["mlp_norm"][layer],
-            "gate_up": transposed(layer, "gate", "up"),
-            "down": transposed(layer, "down"),
-        }
-        for layer in range(config.layers)
-    )
+    stacked = {name: params[name] for name in LAYER_PARAMETERS}
+    layers = tuple(_prepare_layer(stacked, layer) for layer in range(config.layers))
     table = params["embed"] if config.tied_embeddings else params["unembed"]
     return Weights(params["embed"], table, params["final_norm"], layers)
+
+
+@jax.jit
+def _prepare_layer(stacked: Params, layer: int) -> Params:
+    """One program for all layers: the layer's number is an argument of it."""
+    w = {name: x[layer] for name, x in stacked.items()}
+    return {
+        "attn_norm": w["attn_norm"],
+        "qkv": jnp.concatenate([w["q"].T, w["k"].T, w["v"].T]),
+        "o": w["o"].T,
+        "mlp_norm": w["mlp_norm"],
+        "gate_up": jnp.concatenate([w["gate"].T, w["up"].T]),
+        "down": w["down"].T,
+    }
 
 
 def prompts(prefilled: KeyValues, lengths: jax.Array) -> Prompts:

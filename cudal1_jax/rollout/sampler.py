@@ -80,7 +80,7 @@ def sample(
     if len(numbers) != len(prompt_ids):
         raise ValueError(f"{len(prompt_ids)} prompts but {len(numbers)} prompt_numbers")
     shared, last = prefill_prompts(config, params, prompt_ids)
-    weights = _prepare(config, params)
+    weights = decode.prepare(config, params)
     keys = _row_keys(key, jnp.asarray(numbers), first_sample + jnp.arange(group))
     state = _begin(config, options, last, group)
     step = 0
@@ -129,7 +129,6 @@ def prefill_prompts(
 
 
 _prefill = functools.partial(jax.jit, static_argnums=0)(decoder.prefill)
-_prepare = functools.partial(jax.jit, static_argnums=0)(decode.prepare)
 
 
 @jax.jit

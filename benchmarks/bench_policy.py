@@ -99,6 +99,15 @@ def write(out: Path | None, completions: Sequence[Completion], verdicts: Sequenc
             file.write(json.dumps(row) + "\n")
 
 
+def read(path: Path, tasks: Sequence[tuple[str, Task]]) -> list[Completion]:
+    """Completions that an earlier call wrote, for those of `tasks`."""
+    known = {task.id: (group, task) for group, task in tasks}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        Completion(known[row["task"]][1], known[row["task"]][0], row["text"]) for row in rows if row["task"] in known
+    ]
+
+
 def stream_of(completion: str) -> str | None:
     """Digest of the program in a completion; None where there is none."""
     try:
@@ -137,6 +146,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--completions", type=Path, help="judge those that an earlier call wrote with --out")
     parser.add_argument("--out", type=Path, help="JSON lines of completions and outcomes")
     options = parser.parse_args()
     kernels = kernels_folder()
@@ -145,7 +155,7 @@ def main() -> None:
     benchmark = [("benchmark", catalog.get(name)) for name in sorted({path.parent.name for path in programs})]
     only = set(filter(None, options.only.split(",")))
     tasks = [(group, task) for group, task in [*held_out, *benchmark] if not only or task.id in only]
-    completions = complete(tasks, options)
+    completions = read(options.completions, tasks) if options.completions else complete(tasks, options)
     write(options.out, completions, [])
     verdicts = judge(completions, options.workers)
     write(options.out, completions, verdicts)

@@ -3,21 +3,9 @@
 import dataclasses
 import re
 
+from evaluator.program.emulator_gaps import gaps
 from evaluator.records import Outcome, ProgramFault, Rung
 
-# What the emulator cannot run. The cure is a GPU, so these are `unsupported` and never a fault of the program.
-_UNSUPPORTED = (
-    (r"\b(asm|__asm|__asm__)\b", "inline PTX (asm)"),
-    (r"<<<", "a launch from device code (<<<>>>)"),
-    (r"\b(this_grid|grid_group|this_multi_grid|multi_grid_group)\b", "synchronisation of a whole grid"),
-    (r"\b(this_cluster|cluster_group|__cluster_dims__|__cluster_size__)\b", "thread block clusters"),
-    (r"\b(CUtensorMap|cp_async_bulk\w*)\b", "the tensor memory accelerator (TMA)"),
-    (r"\b(tex[123]D\w*|tex1Dfetch|surf[123]D\w+|cuda(Texture|Surface)Object_t)\b", "textures and surfaces"),
-    (r"\b__nv_fp8\w*", "8-bit floating point"),
-)
-_UNSUPPORTED_HEADERS = re.compile(
-    r"(cub|thrust|cute|cutlass|cuda|nv|nvshmem)/|cu(rand|blas|fft|sparse|dnn)|cuda_fp[864]"
-)
 _SHIM_HEADERS = frozenset(
     {
         *("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h"),
@@ -74,11 +62,10 @@ def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _check_supported(code: str) -> None:
-    for pattern, what in _UNSUPPORTED:
-        if match := re.search(pattern, code):
-            message = f"the CPU emulator cannot run {what}: kernel text line {_line(code, match.start())}"
-            raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message)
+def _check_supported(text: str) -> None:
+    for gap in gaps(text):
+        message = f"the CPU emulator cannot run {gap.what}: kernel text line {gap.line}"
+        raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message)
 
 
 def _check_shared_declarations(code: str) -> None:
@@ -92,10 +79,6 @@ def _include(rest: str, line: int) -> str:
     name = (match.group(1) or match.group(2)).strip() if match else rest.strip()
     if match and name in _SHIM_HEADERS | _STANDARD_HEADERS:
         return f"#include <{name}>"
-    if _UNSUPPORTED_HEADERS.match(name):
-        raise ProgramFault(
-            Outcome.UNSUPPORTED, Rung.COMPILE, f"the CPU emulator has no header {name!r}: kernel text line {line}"
-        )
     known = "the C and C++ headers that need no host, and " + ", ".join(sorted(_SHIM_HEADERS)[:8])
     raise ProgramFault(
         Outcome.COMPILE_ERROR, Rung.COMPILE, f"kernel text line {line}: cannot include {name!r}; there are {known}, ..."
@@ -179,9 +162,9 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 def lower(text: str) -> Lowered:
     """The host compiler's form of one module. Raises ProgramFault `unsupported` or `compile_error`."""
+    _check_supported(text)
     text = _join_lines(text.replace("\r\n", "\n"))
     code = without_literals(text)
-    _check_supported(code)
     _check_shared_declarations(code)
     includes, directives = [], []
     for match in _INCLUDE.finditer(code):

@@ -6,7 +6,7 @@ The walls are the confined compiler and the confined runner; this refuses early,
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from evaluator.program.cuda_text import MAX_KERNELS, matching, read
+from evaluator.program.cuda_text import MAX_KERNELS, kernels, matching
 from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
 from evaluator.program.source_line import program_line
 from evaluator.records import Outcome, ProgramFault, Rung
@@ -61,10 +61,10 @@ def check_c_names(source: str, names: Collection[str], program: str) -> None:
     if not names:
         return
     by_name: dict[str, bool] = {}
-    kernels = read(source).kernels
-    for kernel in kernels:
+    found = kernels(source)
+    for kernel in found:
         by_name[kernel.name] = by_name.get(kernel.name, False) or (kernel.extern_c and not kernel.template)
-    for kernel in kernels:
+    for kernel in found:
         if kernel.name in names and not by_name[kernel.name]:
             cure = 'list it in cp.RawModule(name_expressions=...) or write extern "C" before __global__'
             message = f"kernel {kernel.name} has a C++ name, so CuPy cannot find it; {cure}"

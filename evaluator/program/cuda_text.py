@@ -1,9 +1,9 @@
-"""Facts about CUDA C++ text that need no compiler: its kernels and their parameters, includes, and hard features."""
+"""Facts about CUDA C++ text that need no compiler: its kernels and their parameters."""
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
+from evaluator.program.cuda_tokens import Kind, Token, code, tokenize
 
 # Bounds that keep hostile text from costing quadratic time; honest declarations are far shorter.
 MAX_KERNELS = 256
@@ -26,37 +26,9 @@ class Kernel:
     template: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Feature:
-    """Something that the CPU emulator cannot run."""
-
-    name: str
-    line: int
-
-
-@dataclasses.dataclass(frozen=True)
-class CudaText:
-    kernels: tuple[Kernel, ...]  # macros are not expanded: a kernel made by one is missed
-    includes: tuple[str, ...]  # header names without their brackets
-    unsupported: tuple[Feature, ...]  # by the emulator, in order of appearance
-
-    def unused(self, launched: Collection[str]) -> tuple[Kernel, ...]:
-        """The kernels that none of the names or name expressions in `launched` means."""
-        names = {base_name(name) for name in launched}
-        return tuple(kernel for kernel in self.kernels if kernel.name not in names)
-
-
-def read(source: str) -> CudaText:
-    """All facts about `source`."""
-    tokens = tokenize(source)
-    lines = directives(tokens)
-    body = code(tokens)
-    return CudaText(kernels=_kernels(body), includes=_includes(lines), unsupported=_unsupported(body, lines))
-
-
-def base_name(expression: str) -> str:
-    """The function's own name in a name expression: "tile" of "ns::tile<float, 4>"."""
-    return expression.split("<", 1)[0].rsplit("::", 1)[-1].strip().removeprefix("&")
+def kernels(source: str) -> tuple[Kernel, ...]:
+    """The kernels of `source`. Macros are not expanded: a kernel made by one is missed."""
+    return _kernels(code(tokenize(source)))
 
 
 # Identifiers followed by parentheses that belong to a declaration but do not name the function.
@@ -171,60 +143,3 @@ def _parameter(tokens: Sequence[Token]) -> Parameter:
                 del kept[i]
             break
     return Parameter(type=" ".join(token.text for token in kept), name=name)
-
-
-def _includes(lines: Sequence[Sequence[Token]]) -> tuple[str, ...]:
-    return tuple("".join(t.text for t in line[1:]).strip('<>"') for line in lines if line[0].text == "include")
-
-
-_HARD_IDENTIFIERS = {
-    "asm": "inline PTX (asm)",
-    "__asm__": "inline PTX (asm)",
-    "__asm": "inline PTX (asm)",
-    "this_grid": "grid-wide synchronisation",
-    "grid_group": "grid-wide synchronisation",
-    "this_multi_grid": "grid-wide synchronisation",
-    "multi_grid_group": "grid-wide synchronisation",
-    "cudaLaunchCooperativeKernel": "grid-wide synchronisation",
-    "cluster_group": "thread block clusters",
-    "this_cluster": "thread block clusters",
-    "__cluster_dims__": "thread block clusters",
-    "__cluster_size__": "thread block clusters",
-    "__block_size__": "thread block clusters",
-    "cudaTextureObject_t": "textures and surfaces",
-    "cudaSurfaceObject_t": "textures and surfaces",
-    "CUtensorMap": "tensor memory access (TMA)",
-    "__grid_constant__": "tensor memory access (TMA)",
-    "cudaGridDependencySynchronize": "programmatic dependent launch",
-    "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launch",
-}
-_HARD_HEADERS = {
-    "cub/": "CUB",
-    "thrust/": "Thrust",
-    "cute/": "CuTe",
-    "cutlass/": "CUTLASS",
-    "cuda/": "libcu++",
-    "cuda_fp8": "8-bit floating point",
-    "cuda_awbarrier": "asynchronous barriers",
-}
-_HARD_NAMESPACES = {"cub": "CUB", "thrust": "Thrust", "cute": "CuTe", "cutlass": "CUTLASS"}
-
-
-def _unsupported(body: Sequence[Token], lines: Sequence[Sequence[Token]]) -> tuple[Feature, ...]:
-    found: list[Feature] = []
-    for line in lines:
-        name = "".join(token.text for token in line[1:]).strip('<>"') if line[0].text == "include" else ""
-        found += [Feature(what, line[0].line) for prefix, what in _HARD_HEADERS.items() if name.startswith(prefix)]
-        found += [Feature(_HARD_IDENTIFIERS[t.text], t.line) for t in line[1:] if t.text in _HARD_IDENTIFIERS]
-    for i, token in enumerate(body):
-        if token.text in _HARD_IDENTIFIERS:
-            found.append(Feature(_HARD_IDENTIFIERS[token.text], token.line))
-        elif token.text == "<<<":
-            found.append(Feature("a launch from device code (<<<>>>)", token.line))
-        elif token.text.startswith("__nv_fp8"):
-            found.append(Feature("8-bit floating point", token.line))
-        elif "cp_async_bulk" in token.text:
-            found.append(Feature("tensor memory access (TMA)", token.line))
-        elif token.text in _HARD_NAMESPACES and i + 1 < len(body) and body[i + 1].text == "::":
-            found.append(Feature(_HARD_NAMESPACES[token.text], token.line))
-    return tuple(sorted(found, key=lambda feature: feature.line))

@@ -1,10 +1,10 @@
-"""Facts about CUDA text: kernels, parameters, includes, and what the emulator cannot run."""
+"""Facts about CUDA text: tokens, kernels and their parameters."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.program.cuda_text import Kernel, Parameter, base_name, read
+from evaluator.program.cuda_text import MAX_KERNELS, Kernel, Parameter, kernels
 from evaluator.program.cuda_tokens import Kind, tokenize
 
 
@@ -86,51 +86,18 @@ KERNELS = {
 
 @pytest.mark.parametrize(("source", "expected"), KERNELS.values(), ids=KERNELS.keys())
 def test_a_kernel_and_its_parameters(source, expected):
-    assert read(source).kernels == (expected,)
+    assert kernels(source) == (expected,)
 
 
 def test_a_definition_replaces_its_declaration_and_comments_hold_none():
     source = "__global__ void k(int n);\n// __global__ void c();\n__global__ void k(int n) {}\n__global__ void l();"
-    assert [(k.name, k.line) for k in read(source).kernels] == [("k", 3), ("l", 4)]
-
-
-def test_the_unused_kernels():
-    text = read("__global__ void a(); template <int N> __global__ void b(); __global__ void c();")
-    assert [k.name for k in text.unused(["ns::b<4>", "&a"])] == ["c"]
-    assert base_name("ns::tile<a::b<1>, 2>") == "tile"
-
-
-def test_includes_are_listed_and_those_in_comments_are_not():
-    source = '#include <mma.h>\n // #include <a>\n#  include <cooperative_groups/reduce.h>\n#include "q.h"\n'
-    assert read(source).includes == ("mma.h", "cooperative_groups/reduce.h", "q.h")
-
-
-FEATURES = {
-    'asm volatile("mov");': "inline PTX (asm)",
-    "k<<<1, 2>>>(x);": "a launch from device code (<<<>>>)",
-    "cg::this_grid().sync();": "grid-wide synchronisation",
-    "__cluster_dims__(2) void k();": "thread block clusters",
-    "cde::cp_async_bulk_tensor(x);": "tensor memory access (TMA)",
-    "#include <cub/cub.cuh>": "CUB",
-    "cub::BlockReduce<int>();": "CUB",
-    "#include <cuda/barrier>": "libcu++",
-    "#define A asm": "inline PTX (asm)",
-    "#include <cuda_fp8.h>": "8-bit floating point",
-    "__nv_fp8_e4m3 x;": "8-bit floating point",
-    "cudaTextureObject_t t;": "textures and surfaces",
-}
-
-
-@pytest.mark.parametrize(("source", "name"), FEATURES.items())
-def test_what_the_emulator_cannot_run_is_named_with_its_line(source, name):
-    found = read("// asm <<<\nint cub;\n" + source).unsupported
-    assert [(feature.name, feature.line) for feature in found] == [(name, 3)]
+    assert [(k.name, k.line) for k in kernels(source)] == [("k", 3), ("l", 4)]
 
 
 @settings(max_examples=120, deadline=None)
 @given(st.text(alphabet=st.sampled_from("a1_\"'\\\n#%:<>(){}[]/*,.;= RuL\0é"), max_size=120))
 def test_any_text_is_read_and_no_character_is_lost(source):
-    read(source)
+    kernels(source)
     kept = "".join(token.text for token in tokenize(source))
     assert len(kept) <= len(source)
     assert all(1 <= token.line <= source.count("\n") + 1 for token in tokenize(source))
@@ -155,5 +122,4 @@ def test_any_text_is_read_and_no_character_is_lost(source):
 )
 def test_hostile_repetition_costs_linear_time(piece):
     source = (piece * 60_000)[:120_000]
-    text = read(source)
-    assert len(text.kernels) <= 256
+    assert len(kernels(source)) <= MAX_KERNELS

@@ -19,10 +19,10 @@ REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 refe
 # Relative spacing of each class: 23, 10 and 10 explicit bits. Half differs from TF32 in range alone.
 SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}
 
-# Spacings allowed beyond what the reference needs. Where an output folds many numbers: nearly twice the 293 spacings of a sum
-# of 5,000 equal ones from left to right in one float32 accumulator, which nobody would call a loss of precision and
-# which the calibration over `kernels/` (all of them split their sums: 8 spacings) does not show. 512 spacings are 6e-5;
-# half precision and TF32 lie at 2e-4 and beyond.
+# Spacings allowed beyond what the reference needs. Where an output folds many numbers: nearly twice the 293 spacings of
+# a sum of 5,000 equal ones from left to right in one float32 accumulator, which nobody would call a loss of precision
+# and which the calibration over `kernels/` (all of them split their sums: 8 spacings) does not show. 512 spacings are
+# 6e-5; half precision and TF32 lie at 2e-4 and beyond.
 N_EPS = {"elementwise": 16.0}
 N_EPS_DEFAULT = 512.0
 

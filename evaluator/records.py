@@ -86,7 +86,7 @@ class Limits:
     plan_steps: int = 65_536  # launches, fills, copies, library steps
     trace_s: float = 10.0  # wall time of the sandboxed trace
     compile_s: float = 30.0  # CPU time of one compilation
-    kernel_s: float = 10.0  # wall time of one replay of a plan on the emulator
+    kernel_s: float = 10.0  # CPU time of one replay of a plan on the emulator
     memory_bytes: int = 4 << 30  # buffers of a plan together
     timing_s: Mapping[Mode, float] = dataclasses.field(
         default_factory=lambda: {Mode.QUICK: 0.3, Mode.STANDARD: 3.0, Mode.VERIFY: 30.0}

@@ -88,7 +88,3 @@ class SharedBuffers:
         first, start = region.file_offset, region.start(guard)
         end = start + region.nbytes
         return self._bytes[first:start], self._bytes[end : first + region.region_bytes]
-
-    def release(self) -> None:
-        """Lets go of the memory, so that it can be closed."""
-        del self._bytes

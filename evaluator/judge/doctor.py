@@ -6,13 +6,12 @@ import dataclasses
 import importlib.util
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from evaluator import _core
-from evaluator.devices import installed
+from evaluator.devices import installed, toolchain
 from evaluator.records import EVALUATOR_VERSION, Interval, ProgramFault, Verdict
 
 
@@ -67,11 +66,11 @@ def _cores() -> Finding:
 
 
 def _compiler() -> Finding:
-    for name in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
-        path = shutil.which(name) if name else None
-        if path:
-            return Finding("compiler", path)
-    return Finding("compiler", "no C++ compiler found", "install g++ or clang++ (Debian: apt-get install g++)")
+    try:
+        tools = toolchain.find()
+    except ProgramFault:
+        return Finding("compiler", "no C++ compiler found", "install g++ or clang++ (Debian: apt-get install g++)")
+    return Finding("compiler", f"{tools.compiler}: {tools.version}")
 
 
 def _runner() -> Finding:

@@ -7,34 +7,7 @@ import dataclasses
 import json
 import math
 
-from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES, integer_range
-from evaluator.program.launch_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED_BYTES
-
-__all__ = [
-    "FLOAT_DTYPES",
-    "ITEM_BYTES",
-    "MAX_BLOCK",
-    "MAX_BLOCK_THREADS",
-    "MAX_GRID",
-    "MAX_SHARED_BYTES",
-    "SCHEMA",
-    "Argument",
-    "Buffer",
-    "Copy",
-    "Fill",
-    "FloatArgument",
-    "IntArgument",
-    "Launch",
-    "Matmul",
-    "Module",
-    "Plan",
-    "ScalarArgument",
-    "Step",
-    "View",
-    "integer_range",
-    "overlap",
-    "to_json",
-]
+from evaluator.program.dtypes import ITEM_BYTES
 
 SCHEMA = 1
 

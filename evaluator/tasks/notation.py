@@ -1,7 +1,6 @@
 """How the catalog's entries are written down: a function for the reference, keywords for the arrays."""
 
 import inspect
-import math
 import textwrap
 from collections.abc import Callable
 
@@ -32,9 +31,3 @@ def normal(**shapes: Shape) -> tuple[Array, ...]:
 def parameter(name: str, shape: Shape, init: str) -> Array:
     """A weight of the model, drawn from `init`."""
     return Array(name, shape, init=init, parameter=True)
-
-
-def kaiming_uniform(fan_in: int) -> str:
-    """What PyTorch draws weights and biases of linear layers and convolutions from: U(-b, b), b = fan_in ** -0.5."""
-    bound = 1.0 / math.sqrt(fan_in)
-    return f"uniform({-bound!r},{bound!r})"

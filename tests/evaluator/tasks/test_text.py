@@ -3,7 +3,7 @@
 import pytest
 
 from evaluator.tasks import catalog
-from evaluator.tasks.notation import forward_text, kaiming_uniform
+from evaluator.tasks.notation import forward_text
 from evaluator.tasks.text import task_text
 
 
@@ -36,7 +36,3 @@ def test_texts_are_short_enough_for_a_prompt(task_id):
 def test_only_a_plain_function_can_be_a_reference():
     with pytest.raises(ValueError, match="plain function"):
         forward_text(lambda nn, x: x)
-
-
-def test_kaiming_bound_is_one_over_the_root_of_the_fan_in():
-    assert kaiming_uniform(16) == "uniform(-0.25,0.25)"

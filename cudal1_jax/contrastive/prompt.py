@@ -1,5 +1,6 @@
 """The two texts of the contrastive protocol: the request a policy reads, and the form of what it writes."""
 
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +38,20 @@ def can_show(program: str) -> bool:
     return FENCE not in program
 
 
+def without_docstring(program: str) -> str:
+    """The program as a prompt shows it: its rationale is for people, and the analysis is the policy's own."""
+    try:
+        body = ast.parse(program).body
+    except (SyntaxError, ValueError):
+        return program
+    if not body or not isinstance(body[0], ast.Expr) or not isinstance(body[0].value, ast.Constant):
+        return program
+    if not isinstance(body[0].value.value, str):
+        return program
+    lines = program.split("\n")
+    return "\n".join(lines[: body[0].lineno - 1] + lines[body[0].end_lineno :])
+
+
 def _exemplar_block(exemplar: Exemplar) -> str:
     _refuse_fence(exemplar.program)
     speedup = exemplar.speedup
@@ -44,7 +59,7 @@ def _exemplar_block(exemplar: Exemplar) -> str:
         value=f"{speedup.value:.2f}",
         low=f"{speedup.low:.2f}",
         high=f"{speedup.high:.2f}",
-        program=exemplar.program.strip("\n"),
+        program=without_docstring(exemplar.program).strip("\n"),
     )
 
 

@@ -49,6 +49,8 @@ def build(
     def learn(
         state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
     ) -> tuple[TrainState, dict[str, float]]:
+        if not any(advantages):  # as DAPO leaves out groups whose samples did equally well: nothing to tell them apart
+            return state, {"learn/skipped": 1.0}
         shared = batch.prompts([policy.tokenizer.render_chat(p.text) for p in prompts], bucket=prompt_bucket)
         rows = batch.completions(
             [sample.tokens.tolist() for sample in samples],
@@ -62,7 +64,8 @@ def build(
                 rows = dataclasses.replace(rows, reference_logprobs=logprobs)
             cut = step.split(shared, rows, slices=len(prompts), micro_batches=micro_batches)
             state, metrics = update(state, policy.params, *cut)
-            return state, {f"learn/{name}": float(value) for name, value in metrics.items()}
+            learnt = {f"learn/{name}": float(value) for name, value in metrics.items()}
+        return state, {"learn/skipped": 0.0, **learnt}
 
     return learn, step.init(policy.adapter, optimizer)
 

@@ -63,3 +63,15 @@ def test_a_completion_has_its_three_headings_in_order():
 def test_a_completion_refuses_a_second_fence():
     with pytest.raises(ValueError, match="holds '```'"):
         prompt.completion("see ```x```", "d", "c")
+
+
+def test_a_prompt_shows_exemplars_without_their_docstrings():
+    program = '"""Why it is fast.\n\nTechniques: many\n"""\nimport cupy as cp\n\nx = """kept"""\n'
+    text = prompt.render(TASK, "cpu", [exemplar(program, 1.0)], "cpu")
+    assert "Why it is fast" not in text
+    assert '```python\nimport cupy as cp\n\nx = """kept"""\n```' in text
+
+
+@pytest.mark.parametrize("program", ["", "x = 1\n", "1\n", "'a' 'b'\nx = 1\n", "def broken(:\n", "\0"])
+def test_any_text_can_be_shown_as_a_program(program):
+    assert prompt.without_docstring(program) in (program, "x = 1\n")

@@ -71,7 +71,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.learn.aggregate = "token"  # token, sequence, constant
     config.learn.micro_batches = 4
     config.learn.prompt_bucket = 512  # tokens
-    config.learn.completion_bucket = 256
+    config.learn.completion_bucket = 128
     config.learn.remat = False
 
     if words == "smoke":

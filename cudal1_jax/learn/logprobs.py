@@ -13,7 +13,7 @@ from cudal1_jax.policy import decoder
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.decoder import KeyValues
 from cudal1_jax.policy.lora import Adapter
-from cudal1_jax.policy.parameters import Params
+from cudal1_jax.policy.parameters import Params, unembedding
 
 
 def token_logprobs(
@@ -100,11 +100,6 @@ def next_token_logprobs(
     hidden = decoder.forward(config, params, tokens, positions, segment_ids, adapter, remat, fused_attention)
     table = unembedding(config, params)
     return token_logprobs(hidden, table, targets, mask, chunk=chunk, table_is_trained=table_is_trained)
-
-
-def unembedding(config: DecoderConfig, params: Params) -> jax.Array:
-    """The table [V, D] that turns hidden states into logits."""
-    return params["embed"] if config.tied_embeddings else params["unembed"]
 
 
 def _logits(hidden: jax.Array, table: jax.Array, temperature: float) -> jax.Array:

@@ -15,7 +15,7 @@ from cudal1_jax.policy import attention
 from cudal1_jax.policy.attention import KeyValues
 from cudal1_jax.policy.blockwise import MASKED
 from cudal1_jax.policy.config import DecoderConfig
-from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params
+from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params, unembedding
 
 CACHE_BLOCK = 64  # slots read at a time; a layer's block of 8 rows (0.8 MB) stays in the second-level cache
 
@@ -52,8 +52,7 @@ def prepare(config: DecoderConfig, params: Params) -> Weights:
     """The parameters in the layout of `step`; a copy of all but the embedding table."""
     stacked = {name: params[name] for name in LAYER_PARAMETERS}
     layers = tuple(_prepare_layer(stacked, layer) for layer in range(config.layers))
-    table = params["embed"] if config.tied_embeddings else params["unembed"]
-    return Weights(params["embed"], table, params["final_norm"], layers)
+    return Weights(params["embed"], unembedding(config, params), params["final_norm"], layers)
 
 
 @jax.jit

@@ -13,7 +13,7 @@ from cudal1_jax.policy import attention, fused
 from cudal1_jax.policy.attention import KeyValues, Prefix
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
-from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params
+from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params, unembedding
 
 Attend = Callable[[jax.Array, KeyValues], jax.Array]
 
@@ -83,30 +83,9 @@ def forward_with_prefix(
     return hidden
 
 
-def forward_shared(
-    config: DecoderConfig,
-    params: Params,
-    prompts: jax.Array,
-    prompt_lengths: jax.Array,
-    completions: jax.Array,
-    adapter: Adapter | None = None,
-    remat: bool = False,
-) -> jax.Array:
-    """Hidden states [B, T, D] where hidden[:, t] predicts completions[:, t]; each prompt's forward pass is run once.
-
-    prompts [N, P] right-padded, prompt_lengths [N], completions [B, T] with B = N G in prompt order.
-    """
-    prefix, last = prefill(config, params, prompts, prompt_lengths, adapter=adapter, remat=remat)
-    hidden = forward_with_prefix(config, params, prefix, prompt_lengths, completions[:, :-1], adapter, remat)
-    return jnp.concatenate(
-        [jnp.repeat(last, completions.shape[0] // prompts.shape[0], axis=0)[:, None], hidden], axis=1
-    )
-
-
 def logits(config: DecoderConfig, params: Params, hidden: jax.Array) -> jax.Array:
     """Next-token logits [..., V] in float32 of hidden states [..., D]."""
-    table = params["embed"] if config.tied_embeddings else params["unembed"]
-    return jnp.einsum("...d,vd->...v", hidden, table, preferred_element_type=jnp.float32)
+    return jnp.einsum("...d,vd->...v", hidden, unembedding(config, params), preferred_element_type=jnp.float32)
 
 
 def _run(

@@ -56,6 +56,11 @@ def logical_axes(config: DecoderConfig) -> dict[str, tuple[str, ...]]:
     return {name: param.get_metadata()["logical_axes"] for name, param in nnx.state(module, nnx.Param).items()}
 
 
+def unembedding(config: DecoderConfig, params: Params) -> jax.Array:
+    """The table [V, D] that turns hidden states into logits."""
+    return params["embed"] if config.tied_embeddings else params["unembed"]
+
+
 def check(config: DecoderConfig, params: Params) -> None:
     """Raises ValueError where names or shapes are not those of the config."""
     expected = {name: leaf.shape for name, leaf in abstract(config).items()}

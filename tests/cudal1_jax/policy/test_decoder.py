@@ -1,6 +1,7 @@
 """The forward pass against a plain NumPy decoder, and the ways of running it against each other."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,15 @@ from cudal1_jax.policy.attention import BLOCK
 
 # compiled once per shape: called as they are, every call compiles its scan over layers anew
 forward = jax.jit(decoder.forward, static_argnums=0, static_argnames="remat")
-forward_shared = jax.jit(decoder.forward_shared, static_argnums=0, static_argnames="remat")
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames="remat")
+def forward_shared(config, params, prompts, lengths, completions, adapter, remat=False):
+    """Hidden states that predict each token of the completions, every prompt's forward pass run once."""
+    prefix, last = decoder.prefill(config, params, prompts, lengths, adapter=adapter, remat=remat)
+    rest = decoder.forward_with_prefix(config, params, prefix, lengths, completions[:, :-1], adapter, remat)
+    first = jnp.repeat(last, completions.shape[0] // prompts.shape[0], axis=0)
+    return jnp.concatenate([first[:, None], rest], axis=1)
 
 
 def tokens_of(shape: tuple[int, ...], config, seed: int = 0) -> jax.Array:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ml_collections import ConfigDict
 
 from cudal1_jax.contrastive import exemplars
-from cudal1_jax.contrastive.records import SEED_STEP, Prompt, Sample
+from cudal1_jax.contrastive.records import SEED_STEP, Judged, Prompt, Sample
 from cudal1_jax.contrastive.reward import success
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn.checkpoint import Checkpointer
@@ -67,7 +67,7 @@ def run(
                 watch = Stopwatch(now)
                 prompts, samples, verdicts = _sampled(config, bench, policy, roll_out, state.trainable, step)
                 watch.lap("sample_and_judge")
-                kept = keep(config.learn.method, verdicts)
+                kept = keep(config.learn.method, verdicts, bench.store.judged(first_step=0, end_step=step))
                 state, learnt = learn(state, prompts, samples, kept)
                 watch.lap("update")
                 row = reporting.metrics(step, prompts, samples, verdicts, kept) | learnt | watch.laps()
@@ -79,9 +79,12 @@ def run(
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)
 
 
-def keep(method: str, verdicts: Sequence[Verdict]) -> list[float]:
-    """The weight of each sample's log-probability: 1 for a success (a distinct one with rejection), else 0."""
-    seen: set[str] = set()
+def keep(method: str, verdicts: Sequence[Verdict], earlier: Sequence[Judged] = ()) -> list[float]:
+    """The weight of each sample's log-probability: 1 for a success, else 0.
+
+    With rejection a program counts once: not where this iteration or the `earlier` ones of the round hold it already.
+    """
+    seen = {entry.verdict.program_sha256 for entry in earlier}
     weights = []
     for verdict in verdicts:
         repeated = method == REJECTION and verdict.program_sha256 in seen

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from cudal1_jax.contrastive.records import Judged
 from cudal1_jax.learn.checkpoint import Checkpointer
 from cudal1_jax.stages.self_supervised import keep
 from evaluator.records import Outcome
@@ -57,3 +58,6 @@ def test_only_successes_are_kept_and_rejection_keeps_each_program_once(verdict):
     verdicts = [verdict("a"), verdict("b", outcome=Outcome.WRONG_VALUE), verdict("a"), verdict("c")]
     assert keep("reinforce", verdicts) == [1.0, 0.0, 1.0, 1.0]
     assert keep("rejection", verdicts) == [1.0, 0.0, 0.0, 1.0]
+    earlier = [Judged(step=0, sample=0, task="1_019", program="a", name="", verdict=verdict("a"))]
+    assert keep("rejection", verdicts, earlier) == [0.0, 0.0, 0.0, 1.0]
+    assert keep("reinforce", verdicts, earlier) == [1.0, 0.0, 1.0, 1.0]

@@ -36,6 +36,7 @@ class BlockScheduler {
 
   static BlockScheduler* current() { return current_; }
   const FiberPool& stacks() const { return stacks_; }
+  void forget() { stacks_.forget(); }
 
   // Called once per launch, before its blocks.
   void prepare(const BlockShape& shape) {

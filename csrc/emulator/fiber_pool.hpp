@@ -1,6 +1,8 @@
 // Stacks of fibers: reserved in slabs, each above a guard page, kept for the life of the OS thread that made them.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -34,9 +36,21 @@ class FiberPool {
     if (free_.empty()) add_slab();
     const int fiber = free_.back();
     free_.pop_back();
+    used_ = std::max(used_, fiber + 1);
     return fiber;
   }
   void release(int fiber) { free_.push_back(fiber); }
+
+  // Wipes the stacks that were in use, while no fiber is: what one run leaves in local arrays is no memory of the next.
+  void forget() {
+    for (int fiber = 0; fiber < used_; ++fiber) {
+      const Stack& stack = all_[static_cast<std::size_t>(fiber)];
+      char* top = stack.start + kStackBytes - kPageBytes;  // few kernels use more than the last page
+      std::memset(top, 0, static_cast<std::size_t>(stack.start + stack.bytes - top));
+      madvise(stack.start, kStackBytes - kPageBytes, MADV_DONTNEED);
+    }
+    used_ = 0;
+  }
 
   const Stack& stack(int fiber) const { return all_[static_cast<std::size_t>(fiber)]; }
 
@@ -71,6 +85,7 @@ class FiberPool {
   std::vector<char*> slabs_;
   std::vector<Stack> all_;
   std::vector<int> free_;
+  int used_ = 0;  // fibers from 0 on that were acquired since the stacks were wiped
 };
 
 }  // namespace emulator

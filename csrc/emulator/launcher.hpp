@@ -42,6 +42,7 @@ class DynamicShared {
     at_ = guard_left ? start_ : start_ + kCapacity - ((bytes + 15) & ~std::size_t{15});
     return at_;
   }
+  void forget() { madvise(start_, kCapacity, MADV_DONTNEED); }
   void poison() {
     std::memset(at_, 0xff, bytes_);
     std::memset(at_ + bytes_, kCanary, slack());
@@ -106,6 +107,12 @@ class Launcher {
   }
 
   void use(const Module* module) { module_ = module; }
+
+  // Wipes what kernels left on the stacks and in the dynamic shared memory of this thread. Timed replays use no other.
+  void forget() {
+    own_->scheduler.forget();
+    own_->shared.forget();
+  }
 
   void run(const Launch& launch) {
     launch_ = &launch;

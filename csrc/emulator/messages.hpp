@@ -7,7 +7,7 @@ namespace emulator {
 
 constexpr std::uint32_t kMagic = 0x31554d45;  // "EMU1"
 
-enum class CommandKind : std::uint32_t { kRun = 1, kReplay = 2, kStop = 3 };
+enum class CommandKind : std::uint32_t { kRun = 1, kReplay = 2, kStop = 3, kForget = 4 };
 
 enum class Order : std::uint32_t { kForward = 0, kReverse = 1, kRandom = 2 };
 

@@ -2,12 +2,14 @@
 // writes, never an expected value; the evaluator reads results and CPU time from outside.
 //
 //   emulator-runner CONTROL_FD ARENA_FD TAPE_FD OBJECT THREADS EXTRA_MEMORY_BYTES CPU_SECONDS
+#include <cfenv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <string>
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,9 +92,24 @@ bool receive(emulator::Command* command) {
   return command->magic == emulator::kMagic;
 }
 
-void serve(emulator::Executor& executor, emulator::Module& module) {
+// Between replays nothing survives that a program could keep results in: no globals, stacks, shared memory, freed blocks
+// (M_PERTURB) or floating-point modes. Buffers are the evaluator's part.
+void forget(emulator::Launcher& launcher, emulator::Module& module) {
+  module.restore_state();
+  launcher.forget();
+  std::fesetenv(FE_DFL_ENV);
+}
+
+void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator::Module& module) {
   emulator::Command command{};
   while (receive(&command) && command.kind != emulator::CommandKind::kStop) {
+    if (command.kind == emulator::CommandKind::kForget) {
+      forget(launcher, module);
+      Report report;
+      report.kind = ReportKind::kDone;
+      emulator::send(report);
+      continue;
+    }
     const bool judged = command.kind == emulator::CommandKind::kRun;
     emulator::faulting_guard_left = command.guard_left != 0;
     if (judged) module.restore_state();
@@ -127,8 +144,11 @@ void serve(emulator::Executor& executor, emulator::Module& module) {
   emulator::faulting_module = &module;
   launcher.use(&module);
   emulator::Executor executor(tape, arena, module, launcher);
+#ifdef M_PERTURB
+  mallopt(M_PERTURB, 0x5a);  // device malloc gives, and free leaves, no earlier contents
+#endif
   emulator::send(ready);
-  serve(executor, module);
+  serve(executor, launcher, module);
   _exit(0);
 }
 

@@ -15,7 +15,7 @@ from evaluator.devices.faults import Kind, Report
 from evaluator.records import Outcome, ProgramFault, Rung
 
 _COMMAND = struct.Struct("<IIIIQ")
-_RUN, _REPLAY, _STOP = 1, 2, 3
+_RUN, _REPLAY, _STOP, _FORGET = 1, 2, 3, 4
 _START_S = 30.0
 _HEAP_BYTES = 1 << 30  # device malloc, packed panels of matrix products
 _THREAD_BYTES = 512 << 20  # address space of one OS thread: stacks of 1,024 fibers, its own heap
@@ -66,6 +66,13 @@ class RunnerProcess:
         """One pass over the tape. `judged` restores the module's globals before it and compares them after it."""
         kind = _RUN if judged else _REPLAY
         command = _COMMAND.pack(faults.MAGIC, kind, ORDERS[order], guard == "left", seed & (2**64 - 1))
+        return self._ask(command, deadline_s, rung)
+
+    def forget(self, *, deadline_s: float, rung: Rung) -> Report:
+        """Wipes what a replay could find of an earlier one outside the plan's buffers."""
+        return self._ask(_COMMAND.pack(faults.MAGIC, _FORGET, 0, 0, 0), deadline_s, rung)
+
+    def _ask(self, command: bytes, deadline_s: float, rung: Rung) -> Report:
         try:
             self._socket.sendall(command)
         except OSError:

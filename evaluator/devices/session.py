@@ -15,7 +15,7 @@ from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
-_SEALED_ELEMENTS = 16  # per output, poisoned before each replay
+_SEALED_ELEMENTS = 16  # per output, looked at after each replay
 _AUDITED_REPLAYS = 3  # fewer timed replays than this are too few to be told from judged runs
 
 
@@ -72,6 +72,8 @@ class Session:
         self._inputs: list[np.ndarray] | None = None
         self._unseen = False  # whether the inputs' contents are new since the last launch
         self._swaps: list[tuple[np.ndarray, int, int]] = []  # exchanged elements of inputs, to be put back
+        self._canaries = False  # whether they were laid, which judged runs do
+        self._poison: dict[str, np.ndarray] = {}  # by dtype
         self._replays = 0  # timed ones since the inputs were given
         self._sample: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]] | None = None  # inputs, outputs of one
 
@@ -135,20 +137,22 @@ class Session:
         """Microseconds of CPU time per replay, on one thread, read from outside the process.
 
         No replay sees contents that an earlier one saw: two elements of each float input trade places before it, unless
-        `refill` has just brought new ones. Each must write elements that were poisoned just before it. `outputs` puts
-        the inputs back. Raises ProgramFault.
+        `refill` has just brought new ones. Nor does it find what an earlier one left, or it could compute changes alone:
+        temporaries and outputs are poisoned, stacks and globals wiped, and that time is not counted. `outputs` puts the
+        inputs back. Raises ProgramFault.
         """
         if self._inputs is None:
             raise RuntimeError("run the plan on some inputs before timing it")
-        started = self._runner.cpu_s()
+        self._draw_poison(int(self._generator.integers(2**63)))
+        spent_s = 0.0
         for _ in range(replays):
             if not self._unseen:
                 self._swaps += self._swap_elements()
-            self._replay()
+            spent_s += self._replay()
             self._replays += 1
             if self._generator.integers(self._replays) == 0:
                 self._sample = self._current_inputs(), self._current_outputs()
-        return 1e6 * (self._runner.cpu_s() - started) / replays
+        return 1e6 * spent_s / replays
 
     def outputs(self) -> tuple[np.ndarray, ...]:
         """Copies of the outputs for the inputs as given, from the process as timing left it.
@@ -163,6 +167,12 @@ class Session:
                 bits[i], bits[j] = bits[j], bits[i]
             self._swaps = []
             self._replay()
+        if self._canaries:
+            self._check_canaries()
+        if names := self._modified_inputs():
+            self.close()
+            message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
+            raise ProgramFault(Outcome.MODIFIED_INPUT, Rung.RECHECK, message)
         return self._current_outputs()
 
     def _audit(self) -> None:
@@ -177,11 +187,16 @@ class Session:
             message = "a timed launch gave other results than the same inputs in a fresh process"
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 
-    def _replay(self) -> None:
-        seals = self._seal_outputs()
+    def _replay(self) -> float:
+        """Seconds of CPU time of one pass that finds nothing of earlier ones."""
+        self._spread_poison()
+        self._answered(self._runner.forget(deadline_s=self._limits.kernel_s, rung=Rung.TIMING), Rung.TIMING)
+        started = self._runner.cpu_s()
         self._command("forward", 0, Rung.TIMING, judged=False)
+        spent_s = self._runner.cpu_s() - started
         self._unseen = False
-        self._check_seals(seals)
+        self._check_seals()
+        return spent_s
 
     def _current_inputs(self) -> tuple[np.ndarray, ...]:
         views = [View(number, 0, buffer.shape) for number, buffer in enumerate(self._plan.inputs)]
@@ -194,6 +209,9 @@ class Session:
         report = self._runner.run(
             order=order, seed=seed, guard=self._guard, deadline_s=self._limits.kernel_s, rung=rung, judged=judged
         )
+        return self._answered(report, rung)
+
+    def _answered(self, report: faults.Report, rung: Rung) -> faults.Report:
         if is_fault(report):
             self._runner.close()
             raise faults.fault(report, self._plan, self._compiled.compiled.path, rung)
@@ -201,11 +219,12 @@ class Session:
 
     def _judged_run(self, order: str, seed: int, guard: str, poison_seed: int) -> tuple[faults.Report, float]:
         """Fresh poison and canaries, one pass, canaries looked at. Returns the report and microseconds of CPU time."""
-        for number, buffer in enumerate(self._plan.buffers):
+        for number in range(len(self._plan.buffers)):
             for part in self._buffers.slack(number, guard):
                 part[:] = layout.CANARY
-            if buffer.role != "input":
-                self._buffers.raw(number, guard)[:] = layout.poison(buffer.dtype, poison_seed)
+        self._canaries = True
+        self._draw_poison(poison_seed)
+        self._spread_poison()
         started = self._runner.cpu_s()
         report = self._command(order, seed, Rung.MEMORY_SAFETY, judged=True)
         self._unseen = False
@@ -257,21 +276,23 @@ class Session:
                 swaps.append((bits, i, j))
         return swaps
 
-    def _seal_outputs(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        seals = []
+    def _draw_poison(self, seed: int) -> None:
+        dtypes = {buffer.dtype for buffer in self._plan.buffers}
+        self._poison = {dtype: layout.poison(dtype, seed) for dtype in sorted(dtypes)}
+
+    def _spread_poison(self) -> None:
+        """All over temporaries and outputs: a program that remembers its results there would recompute only changes."""
+        for number, buffer in enumerate(self._plan.buffers):
+            if buffer.role != "input":
+                self._buffers.raw(number, self._guard)[:] = self._poison[buffer.dtype]
+
+    def _check_seals(self) -> None:
         for view in self._plan.outputs:
-            if self._is_input(view) or view.size == 0 or self._plan.dtype(view) not in FLOAT_DTYPES:
+            dtype = self._plan.dtype(view)
+            if self._is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
                 continue
             bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
-            places = self._generator.integers(0, view.size, _SEALED_ELEMENTS)
-            poison = layout.poison(self._plan.dtype(view), int(self._generator.integers(2**63)))
-            bits[places] = poison
-            seals.append((bits, places, poison))
-        return seals
-
-    def _check_seals(self, seals: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
-        for bits, places, poison in seals:
-            if np.any(bits[places] == poison):
+            if np.any(bits[self._generator.integers(0, view.size, _SEALED_ELEMENTS)] == self._poison[dtype]):
                 self._runner.close()
                 message = "a timed replay left elements of an output unwritten that earlier runs wrote"
                 raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)

@@ -46,6 +46,40 @@ def test_replays_use_new_contents_at_the_same_addresses(session_of, out):
     assert np.array_equal(report.outputs[0], 2 * x)  # a report keeps copies
 
 
+REMEMBERING = {
+    "the output": "float* kept = y + 8; float was = kept[0] == 7.0f; kept[0] = 7.0f;",
+    "the stack": "volatile float room[9000]; float was = room[9] == 7; for (int j = 0; j < 9000; j++) room[j] = 7;",
+    "a shallow stack": "volatile float room[9]; float was = room[4] == 7; for (int j = 0; j < 9; j++) room[j] = 7;",
+    "freed memory": """float* kept = (float*)malloc(4000); float was = kept[500] == 7.0f; kept[500] = 7.0f;
+      *(volatile float*)&kept[500]; __threadfence(); free(kept);""",
+    "a global": "float was = kept_in_global == 7.0f; kept_in_global = 7.0f;",
+    "memory before the shared array": """extern __shared__ float room[]; volatile float* kept = room;
+      float was = n == 9 && kept[-99] == 7.0f; if (n == 9) kept[-99] = 7.0f;""",
+}
+
+
+@pytest.mark.parametrize("where", REMEMBERING)
+def test_a_timed_replay_finds_nothing_that_an_earlier_one_left(where, session_of, out):
+    body = f"{REMEMBERING[where]} for (int j = 0; j < n; j++) y[j] = j ? 7.0f : x[0] + was;"
+    text = "__device__ float kept_in_global;\n" + source(body)
+    session, (x,) = session_of(text, [np.ones(1, np.float32), out((9,)), 9], block=(1,), shared=64)
+    session.run([x])
+    for _ in range(4):
+        session.time(2)
+        assert session._current_outputs()[0][0] == 1
+
+
+def test_inputs_that_timed_replays_changed_are_a_fault(session_of, out):
+    text = source("if (i < n) { y[i] = x[i]; const_cast<float*>(x)[i] += 1; }")
+    session, (x,) = session_of(text, [np.zeros(4, np.float32), out((4,)), 4], block=(4,))
+    session.run([x])
+    session.refill([x])
+    session.time(1)
+    with pytest.raises(ProgramFault) as caught:
+        session.outputs()
+    assert caught.value.fault.outcome is Outcome.MODIFIED_INPUT
+
+
 def test_addresses_differ_between_sessions_and_not_within_one(session_of, out):
     text = "__global__ void k(unsigned long long* y) { y[0] = (unsigned long long)y; }"
     seen = []

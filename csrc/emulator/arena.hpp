@@ -36,12 +36,6 @@ class Arena {
     return true;
   }
 
-  std::uint64_t mapped_bytes() const {
-    std::uint64_t total = 0;
-    for (const BufferSpec& spec : specs_) total += spec.region_bytes;
-    return total;
-  }
-
   // Where the buffer's first byte lies: at the start of its pages, or so that its end is the end of its pages, up to
   // the alignment of 16 bytes that CUDA promises.
   char* data(std::size_t buffer, bool guard_left) const {

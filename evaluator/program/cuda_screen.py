@@ -44,6 +44,8 @@ _HOST_WORDS = {
     "import": "C++ modules are not part of CUDA C++",
     "__import": "C++ modules are not part of CUDA C++",
 }
+# Names of the emulator's own runtime, which shares a process with the program.
+_RESERVED = re.compile(r"emulator_\w*|EMULATOR_\w*")
 Finding = tuple[int, str]  # line of the source, reason
 
 
@@ -127,6 +129,8 @@ def _words(tokens: Sequence[Token]) -> Iterator[Finding]:
     for token in tokens:
         if token.kind is Kind.IDENTIFIER and token.text in _HOST_WORDS:
             yield token.line, f"`{token.text}`: {_HOST_WORDS[token.text]}"
+        elif token.kind is Kind.IDENTIFIER and _RESERVED.fullmatch(token.text):
+            yield token.line, f"`{token.text[:40]}`: names that begin with emulator_ are reserved"
 
 
 def _attributes(body: Sequence[Token]) -> Iterator[Finding]:

@@ -102,6 +102,8 @@ REFUSED = {
     "ifunc": '__attribute__((ifunc("g"))) void f();',
     "thread_local": "thread_local int x;",
     "__thread": "static __thread int x;",
+    "runtime of the emulator": "__device__ void f() { emulator_context.next = 1024; }",
+    "macro of the emulator": "#define A EMULATOR_NOINLINE",
     "NUL": "int a;\0",
     "unended comment": "/* #include <cmath>",
     "unended string": 'const char* a = "b',

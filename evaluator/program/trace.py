@@ -98,7 +98,7 @@ def trace(
 def _request(text: str, arrays: Sequence[Array], parameters: Sequence[Array], limits: Limits) -> dict[str, Any]:
     return {
         "text": text,
-        "arrays": [(plan_name(array.name), tuple(array.shape), array.dtype) for array in [*arrays, *parameters]],
+        "arrays": [(array.argument, tuple(array.shape), array.dtype) for array in [*arrays, *parameters]],
         "dict_keys": [array.name for array in parameters] if len(parameters) > MAX_POSITIONAL_PARAMETERS else [],
         "max_steps": limits.plan_steps,
         "max_bytes": limits.memory_bytes,
@@ -131,15 +131,10 @@ def _fault(record: Any, text: str) -> ProgramFault:
 
 def _check_inputs(plan: Plan, arrays: Sequence[Array]) -> None:
     """An honest child repeats what it was given; a forged plan may claim other inputs."""
-    expected = [(plan_name(array.name), tuple(array.shape), array.dtype) for array in arrays]
+    expected = [(array.argument, tuple(array.shape), array.dtype) for array in arrays]
     if [(buffer.name, buffer.shape, buffer.dtype) for buffer in plan.inputs] != expected:
         message = "the trace gave no valid plan: its inputs are not those of the task"
         raise ProgramFault(Outcome.TRACE_ERROR, Rung.TRACE, message)
-
-
-def plan_name(name: str) -> str:
-    """The name under which an array of a task stands in a plan and among the arguments of `forward`."""
-    return name.replace(".", "_")
 
 
 def _check_sources(plan: Plan, c_names: list[list[str]], text: str) -> None:

@@ -96,7 +96,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.learn.aggregate = "token"  # token, sequence, constant
     config.learn.importance_cap = 2.0  # truncated importance weight of trainer over sampler
     config.learn.micro_batches = 4
-    config.learn.prompt_bucket = 512  # tokens
+    config.learn.prompt_bucket = 256  # tokens
     config.learn.completion_bucket = 128
     config.learn.remat = False
 

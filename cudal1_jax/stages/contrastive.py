@@ -21,7 +21,7 @@ from cudal1_jax.report.summary import Summary
 from cudal1_jax.stages import judging, learning, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
 from cudal1_jax.stages.judging import Pool
-from cudal1_jax.stages.policy import BASE_MODEL, Policy
+from cudal1_jax.stages.policy import Policy
 
 
 def run(
@@ -76,5 +76,5 @@ def run(
                 checkpoints.save(step + 1, state)
                 log.append(row)
                 budget.spent(watch.total_s)
-        lora.save(directory.adapter, state.trainable, BASE_MODEL)
+        lora.save(directory.adapter, state.trainable, policy.base_model)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)

@@ -17,7 +17,6 @@ from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
 
 SHIPPED = "shipped"
-BASE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"  # written into adapters, for those who load them elsewhere
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +28,7 @@ class Policy:
     rollout_params: Params  # in the rollout's dtype; the adapter is merged into these before sampling
     tokenizer: Tokenizer
     adapter: Adapter  # float32; also the reference of the KL penalty
+    base_model: str = gguf.BASE_MODEL  # written into adapters, for those who load them elsewhere
 
 
 def load(
@@ -53,6 +53,7 @@ def load(
             rollout_params=jax.tree.map(lambda x: x.astype(rollout_dtype), params),
             tokenizer=tokenizer.load(_path(gguf_path)),
             adapter=_adapter(adapter, config, rank, targets, seed),
+            base_model=Path(gguf_path).stem if gguf_path else gguf.BASE_MODEL,
         )
 
 

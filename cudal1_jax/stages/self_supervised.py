@@ -25,7 +25,7 @@ from cudal1_jax.stages import judging, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
 from cudal1_jax.stages.checks import REJECTION
 from cudal1_jax.stages.judging import Bench, Pool
-from cudal1_jax.stages.policy import BASE_MODEL, Policy
+from cudal1_jax.stages.policy import Policy
 from cudal1_jax.stages.setup import RollOut
 from evaluator.records import Verdict
 
@@ -75,7 +75,7 @@ def run(
                 checkpoints.save(step + 1, state)
                 log.append(row)
                 budget.spent(watch.total_s)
-        lora.save(directory.adapter, state.trainable, BASE_MODEL)
+        lora.save(directory.adapter, state.trainable, policy.base_model)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)
 
 

@@ -83,7 +83,7 @@ def run(config: ConfigDict, directory: RunDirectory, load_policy: Callable[[Conf
                 bar.set_postfix_str(f"held-out {line['held_out_loss']:.4f}, {line['tokens_per_s']:,.0f} tokens/s")
     if not lines:
         raise RunError(f"the corpus fills no batch of {config.data.rows} rows: enlarge it, or lower config.data.rows")
-    _write(config, directory, leader, lines, seconds=time.monotonic() - started_s)
+    _write(config, directory, policy.base_model, leader, lines, seconds=time.monotonic() - started_s)
 
 
 def _load_policy(config: ConfigDict) -> Policy:
@@ -104,10 +104,12 @@ def _mean_loss(evaluate: Callable, trainable: lora.Adapter, params: dict, batche
     return float(sum(total.sum for total in totals) / sum(total.denominator for total in totals))
 
 
-def _write(config: ConfigDict, directory: RunDirectory, leader: Best, lines: Sequence[dict], *, seconds: float) -> None:
+def _write(
+    config: ConfigDict, directory: RunDirectory, base_model: str, leader: Best, lines: Sequence[dict], *, seconds: float
+) -> None:
     """The adapter with the lowest held-out loss, its figures, and last the summary, which marks the run as finished."""
     for place in (directory.adapter, Path(config.out)) if config.out else (directory.adapter,):
-        lora.save(place, leader.trainable, policies.BASE_MODEL)
+        lora.save(place, leader.trainable, base_model)
         figures = {"config": config.to_dict(), "held_out_loss": float(leader.loss), "seconds": seconds, "log": lines}
         run_directory.write_whole(place / "training.json", json.dumps(figures, indent=1) + "\n")
     nothing_judged = summary.Summary(

@@ -150,6 +150,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON lines of completions and outcomes")
     options = parser.parse_args()
     kernels = kernels_folder()
+    if kernels is None or not (options.corpus / folder.HELD_OUT).is_file():
+        print(f"no kernels/, or no corpus in {options.corpus}: `python -m cudal1_jax.corpus --out={options.corpus}`")
+        return
     programs = sorted(kernels.glob("*/*.py"))
     held_out = [("held out", example.task) for example in folder.read_held_out(options.corpus)]
     benchmark = [("benchmark", catalog.get(name)) for name in sorted({path.parent.name for path in programs})]

@@ -72,7 +72,7 @@ def _kernel_numbers(plan: Plan) -> dict[Kernel, int]:
 
 
 def _key(plan: Plan, tools: Toolchain) -> str:
-    digest = hashlib.sha256(tools.key().encode())
+    digest = hashlib.sha256(repr((tools.key(), translation_unit.POISONED)).encode())
     for module in plan.modules:
         digest.update(repr((module.source, module.options, module.kernels)).encode())
     return digest.hexdigest()

@@ -93,7 +93,7 @@ def _pointer_to_dynamic_shared(match: re.Match[str]) -> str:
     lines = "\n" * match.group().count("\n")
     kind = f"{element} (*){rest}" if rest else f"{element}*"
     target = f"{element} (* const {match['name']}){rest}" if rest else f"{element}* const {match['name']}"
-    return f"{target} = ({kind})emulator_context.dynamic_shared;{lines}"
+    return f"{target} = ({kind})EMULATOR_DYNAMIC_SHARED;{lines}"
 
 
 def _body_starts(code: str) -> list[tuple[int, int]]:

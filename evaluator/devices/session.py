@@ -137,7 +137,7 @@ class Session:
         """Microseconds of CPU time per replay, on one thread, read from outside the process.
 
         No replay sees contents that an earlier one saw: two elements of each float input trade places before it, unless
-        `refill` has just brought new ones. Nor does it find what an earlier one left, or it could compute changes alone:
+        `refill` has just brought new ones. Nor does it find what an earlier one left, lest it compute changes alone:
         temporaries and outputs are poisoned, stacks and globals wiped, and that time is not counted. `outputs` puts the
         inputs back. Raises ProgramFault.
         """

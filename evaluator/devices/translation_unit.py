@@ -8,6 +8,14 @@ from evaluator.program.plan import Module
 
 _STANDARDS = {"11": "c++17", "14": "c++17", "17": "c++17", "20": "c++20"}  # the shim itself is C++17
 
+# Words that a program can spell with ## past the screen. Macros of the shim, made before this, still may use them.
+POISONED = (
+    *("asm", "__asm", "__asm__", "__has_include", "__has_include_next", "emulator_context", "emulator_thread_ended"),
+    *("emulator_yield", "emulator_barrier", "emulator_warp", "emulator_warp_collective", "__builtin_frame_address"),
+    *("__builtin_return_address", "__builtin_apply", "__builtin_setjmp", "__builtin_longjmp"),
+)
+_ATTRIBUTE = ("__attribute__", "__attribute")  # where they stand in the text, the screen has read what they say
+
 Kernel = tuple[int, str]  # index of the module, name or name expression
 
 
@@ -28,6 +36,9 @@ def _definitions(module: Module) -> list[str]:
 def write(modules: Mapping[int, Module], lowered: Sequence[Lowered], numbers: Mapping[Kernel, int]) -> str:
     """One unit. Each module stands in a namespace of its own, and its macros are undefined behind it."""
     lines = list(dict.fromkeys(include for index in modules for include in lowered[index].includes))
+    poisoned = POISONED + tuple(word for word in _ATTRIBUTE if not any(word in lowered[i].text for i in modules))
+    lines.append("#define EMULATOR_DYNAMIC_SHARED emulator_context.dynamic_shared")
+    lines.append("#pragma GCC poison " + " ".join(poisoned))
     entries = []
     for index, module in modules.items():
         definitions = _definitions(module)

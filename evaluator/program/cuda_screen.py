@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from evaluator.program.cuda_text import MAX_KERNELS, kernels, matching
-from evaluator.program.cuda_tokens import Kind, Token, code, directives, tokenize
+from evaluator.program.cuda_tokens import Kind, Token, directives, tokenize
 from evaluator.program.source_line import program_line
 from evaluator.records import Outcome, ProgramFault, Rung
 
@@ -46,6 +46,7 @@ _HOST_WORDS = {
 }
 # Names of the emulator's own runtime, which shares a process with the program.
 _RESERVED = re.compile(r"emulator_\w*|EMULATOR_\w*")
+_HOST_PREFIXES = re.compile(r"__builtin_(ia32|aarch64|thread_pointer)|emulator_|EMULATOR_")
 Finding = tuple[int, str]  # line of the source, reason
 
 
@@ -88,7 +89,7 @@ def findings(source: str) -> Iterator[Finding]:
     for directive in directives(tokens):
         yield from _directive(directive)
     yield from _words(tokens)
-    yield from _attributes(code(tokens))
+    yield from _attributes([token for token in tokens if token.kind is not Kind.NEWLINE])
 
 
 def _spelling(tokens: Sequence[Token]) -> Iterator[Finding]:
@@ -127,8 +128,12 @@ def _include(line: Sequence[Token]) -> Iterator[Finding]:
 
 def _words(tokens: Sequence[Token]) -> Iterator[Finding]:
     for token in tokens:
-        if token.kind is Kind.IDENTIFIER and token.text in _HOST_WORDS:
+        if token.kind is not Kind.IDENTIFIER:
+            continue
+        if token.text in _HOST_WORDS:
             yield token.line, f"`{token.text}`: {_HOST_WORDS[token.text]}"
+        elif _HOST_PREFIXES.match(token.text):
+            yield token.line, f"`{token.text[:40]}`: not part of CUDA C++"
         elif token.kind is Kind.IDENTIFIER and _RESERVED.fullmatch(token.text):
             yield token.line, f"`{token.text[:40]}`: names that begin with emulator_ are reserved"
 

@@ -6,6 +6,7 @@ With --json, one line per program on stdout and everything else on stderr. Exit 
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_USE
     except KeyboardInterrupt:
         print("evaluator: interrupted", file=sys.stderr)
+        return OURS
+    except Exception:  # Python's own exit code would say that a program was judged
+        traceback.print_exc()
         return OURS
 
 

@@ -44,7 +44,7 @@ def load(path: str | pathlib.Path) -> dict[str, Task]:
         raise TaskFileError(f"{path}: no such file; give the path of a Python file that defines TASKS")
     try:
         module = runpy.run_path(str(path))
-    except Exception as error:  # whatever the user's code raises is a finding about the file
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is a finding about the file
         raise TaskFileError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
     table = module.get("TASKS")
     if not isinstance(table, dict) or not table:
@@ -63,12 +63,14 @@ def _task(where: str, task_id: Any, entry: Any) -> Task:
         raise TaskFileError(f"{where}: precision is {extra['precision']!r}; it must be one of {', '.join(_PRECISIONS)}")
     for field in ("cases", "notes"):
         if extra.get(field) is not None:
+            if not isinstance(extra[field], tuple | list) or not all(isinstance(text, str) for text in extra[field]):
+                raise TaskFileError(f'{where}: "{field}" is a tuple of strings, saw {extra[field]!r}')
             extra[field] = tuple(extra[field])
+    source = _source(where, entry["forward"])
     sizes = entry["sizes"]
     if not isinstance(sizes, Mapping) or not sizes:
         raise TaskFileError(f'{where}: "sizes" is a dict of size to arrays with at least one size, such as "cpu"')
     arrays = {size: _arrays(f"{where}, size {size!r}", entry["forward"], listed) for size, listed in sizes.items()}
-    source = _source(where, entry["forward"])
     return Task(**{"id": task_id, "name": task_id, "family": "user", "source": source, "sizes": arrays, **extra})
 
 

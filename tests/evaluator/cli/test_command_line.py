@@ -124,6 +124,15 @@ def test_cuda_without_a_gpu_is_refused_before_any_work(capsys, monkeypatch):
     assert "use --device=cpu" in err
 
 
+def test_what_nobody_foresaw_is_3_and_no_judged_fault(capsys, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(command_line, "_judge", fail)
+    assert command_line.main(["check", str(CANDIDATES / "wrong_value__zeros.py"), "--task=1_019"]) == 3
+    assert "out of luck" in capsys.readouterr().err
+
+
 def test_no_compiler_is_one_clear_message(capsys, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.delenv("CXX", raising=False)

@@ -86,3 +86,17 @@ def test_a_reference_that_fails_on_its_shapes_names_its_task(tmp_path):
     task = load(write(tmp_path, GOOD.replace("(50, 70)", "(51, 70)")))["relu_product"]
     with pytest.raises(ValueError, match="relu_product fails on its own shapes"):
         run.abstract(task, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import sys\nsys.exit(0)\n", "raised SystemExit"),
+        ("TASKS = {'t': {'forward': 3, 'sizes': {'cpu': {'x': (3,)}}}}\n", "must be a function"),
+        (GOOD.replace('["negated"]', "5"), '"cases" is a tuple of strings, saw 5'),
+    ],
+    ids=["leaves", "no function", "cases"],
+)
+def test_a_file_that_would_end_the_command_is_a_finding(text, message, tmp_path):
+    with pytest.raises(TaskFileError, match=message):
+        load(write(tmp_path, text))

@@ -159,20 +159,26 @@ def test_a_run_killed_at_twenty_random_times_goes_on_to_the_same_end(toy, uninte
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
+    log = tmp_path / "stderr.txt"
+
     def start(name):
         command = [sys.executable, toy.__file__, str(tmp_path / name)]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        with log.open("w") as stderr:
+            return subprocess.Popen(command, env=environment, stderr=stderr)
 
-    assert start("first").wait() == 0  # fills the compilation cache
+    def finish(process, timeout_s=None):
+        assert process.wait(timeout=timeout_s) == 0, log.read_text()[-4000:]
+
+    finish(start("first"))  # fills the compilation cache
     began_s = time.monotonic()
-    assert start("second").wait() == 0
+    finish(start("second"))
     whole_s = time.monotonic() - began_s  # how long a run takes now; other load comes and goes
     draw, kills, runs = random.Random(0), 0, 0
     while kills < 20:
         began_s = time.monotonic()
         process = start(f"run{runs}")
         try:
-            assert process.wait(timeout=draw.uniform(0.4, 1.0) * whole_s) == 0
+            finish(process, timeout_s=draw.uniform(0.4, 1.0) * whole_s)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -181,5 +187,5 @@ def test_a_run_killed_at_twenty_random_times_goes_on_to_the_same_end(toy, uninte
             assert toy.fingerprint(tmp_path / f"run{runs}") == uninterrupted[0]
             runs += 1
             whole_s = time.monotonic() - began_s
-    assert start(f"run{runs}").wait() == 0
+    finish(start(f"run{runs}"))
     assert toy.fingerprint(tmp_path / f"run{runs}") == uninterrupted[0]

@@ -21,6 +21,7 @@ _HEAP_BYTES = 1 << 30  # device malloc, packed panels of matrix products
 _THREAD_BYTES = 512 << 20  # address space of one OS thread: stacks of 1,024 fibers, its own heap
 _WALL_PER_CPU_SECOND = 8.0  # other work on the machine may take most of a core
 _POLL_S = 0.1
+_CPU_SLACK_S = 1.5  # the limit counts whole seconds, the last look at the clock is some time ago
 ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 
 
@@ -34,7 +35,7 @@ class RunnerProcess:
         tape_file = os.memfd_create("tape", os.MFD_CLOEXEC)
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket = here
-        self._last_cpu_s = 0.0
+        self._last_cpu_s, self._cpu_limit_s = 0.0, cpu_s
         try:
             os.ftruncate(arena, shared_bytes)
             self.memory = mmap.mmap(arena, shared_bytes)
@@ -121,6 +122,10 @@ class RunnerProcess:
         except subprocess.TimeoutExpired:
             self.close()
             code = self._process.returncode
+        if code == -signal.SIGKILL and self._last_cpu_s < self._cpu_limit_s - _CPU_SLACK_S:
+            # A confined program cannot send signals, so this is somebody else's doing.
+            message = "something else on this machine killed the program's process; is there memory enough?"
+            return ProgramFault(Outcome.EVALUATOR_ERROR, rung, message)
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
             return ProgramFault(Outcome.TIMEOUT, rung, "the program used up its CPU time")
         how = f"signal {-code}" if code < 0 else f"exit code {code}"

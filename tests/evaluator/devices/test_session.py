@@ -1,7 +1,9 @@
 """Runs, replays, times, and what is said about what a program did to its memory."""
 
 import dataclasses
+import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -67,6 +69,15 @@ def test_a_timed_replay_finds_nothing_that_an_earlier_one_left(where, session_of
     for _ in range(4):
         session.time(2)
         assert session._current_outputs()[0][0] == 1
+
+
+def test_a_runner_that_something_else_killed_is_no_fault_of_the_program(session_of, out):
+    session, (x,) = session_of(source("if (i < n) y[i] = x[i];"), [np.zeros(4, np.float32), out((4,)), 4], block=(4,))
+    session.run([x])
+    os.kill(session._runner.pid, signal.SIGKILL)
+    with pytest.raises(ProgramFault) as caught:
+        session.time(1)
+    assert caught.value.fault.outcome is Outcome.EVALUATOR_ERROR
 
 
 def test_inputs_that_timed_replays_changed_are_a_fault(session_of, out):

@@ -133,13 +133,14 @@ class Session:
         self._inputs = copies
         self._unseen, self._swaps, self._replays, self._sample = True, [], 0, None
 
-    def time(self, replays: int) -> float:
+    def time(self, replays: int, *, forget: bool = True) -> float:
         """Microseconds of CPU time per replay, on one thread, read from outside the process.
 
         No replay sees contents that an earlier one saw: two elements of each float input trade places before it, unless
         `refill` has just brought new ones. Nor does it find what an earlier one left, lest it compute changes alone:
-        temporaries and outputs are poisoned, stacks and globals wiped, and that time is not counted. `outputs` puts the
-        inputs back. Raises ProgramFault.
+        temporaries and outputs are poisoned, stacks and globals wiped, and that time is not counted. Without `forget`
+        all of that stays, as it would for the program's user, and a few elements of each output are poisoned. `outputs`
+        puts the inputs back. Raises ProgramFault.
         """
         if self._inputs is None:
             raise RuntimeError("run the plan on some inputs before timing it")
@@ -148,7 +149,7 @@ class Session:
         for _ in range(replays):
             if not self._unseen:
                 self._swaps += self._swap_elements()
-            spent_s += self._replay()
+            spent_s += self._replay(forget)
             self._replays += 1
             if self._generator.integers(self._replays) == 0:
                 self._sample = self._current_inputs(), self._current_outputs()
@@ -166,7 +167,7 @@ class Session:
             for bits, i, j in reversed(self._swaps):
                 bits[i], bits[j] = bits[j], bits[i]
             self._swaps = []
-            self._replay()
+            self._replay(forget=True)
         if self._canaries:
             self._check_canaries()
         if names := self._modified_inputs():
@@ -187,15 +188,17 @@ class Session:
             message = "a timed launch gave other results than the same inputs in a fresh process"
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 
-    def _replay(self) -> float:
-        """Seconds of CPU time of one pass that finds nothing of earlier ones."""
-        self._spread_poison()
-        self._answered(self._runner.forget(deadline_s=self._limits.kernel_s, rung=Rung.TIMING), Rung.TIMING)
+    def _replay(self, forget: bool) -> float:
+        """Seconds of CPU time of one pass, which finds nothing of earlier ones if told to `forget`."""
+        if forget:
+            self._spread_poison()
+            self._answered(self._runner.forget(deadline_s=self._limits.kernel_s, rung=Rung.TIMING), Rung.TIMING)
+        seals = self._seal_outputs()
         started = self._runner.cpu_s()
         self._command("forward", 0, Rung.TIMING, judged=False)
         spent_s = self._runner.cpu_s() - started
         self._unseen = False
-        self._check_seals()
+        self._check_seals(seals)
         return spent_s
 
     def _current_inputs(self) -> tuple[np.ndarray, ...]:
@@ -286,13 +289,21 @@ class Session:
             if buffer.role != "input":
                 self._buffers.raw(number, self._guard)[:] = self._poison[buffer.dtype]
 
-    def _check_seals(self) -> None:
+    def _seal_outputs(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        seals = []
         for view in self._plan.outputs:
             dtype = self._plan.dtype(view)
             if self._is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
                 continue
             bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
-            if np.any(bits[self._generator.integers(0, view.size, _SEALED_ELEMENTS)] == self._poison[dtype]):
+            places = self._generator.integers(0, view.size, _SEALED_ELEMENTS)
+            bits[places] = self._poison[dtype]
+            seals.append((bits, places, self._poison[dtype]))
+        return seals
+
+    def _check_seals(self, seals: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
+        for bits, places, poison in seals:
+            if np.any(bits[places] == poison):
                 self._runner.close()
                 message = "a timed replay left elements of an output unwritten that earlier runs wrote"
                 raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)

@@ -69,7 +69,7 @@ def replay_on_new_contents(
 def _replay_is_right(session: cpu.Session, second: Expected, task: Task) -> bool:
     session.refill(list(second.inputs))
     try:
-        session.time(1)
+        session.time(1, forget=False)
     except ProgramFault as error:
         if error.fault.outcome is not Outcome.UNWRITTEN_OUTPUT:
             raise

@@ -10,7 +10,7 @@
 Words after the colon can be joined: `:grpo,smoke`. Any value below is a flag: `--config.rollout.temperature=0.9`.
 
 Device: two CPU cores, 12 GB of memory; no GPU. Programs run on the CPU emulator of CUDA, so a speed-up here says
-nothing of a GPU. Measured: 3 iterations of 8 programs before the limit of 9 minutes, 42 % of them right (docs/results.md).
+nothing of a GPU. Measured: 3 iterations of 8 programs before the limit of 9 minutes, 42 % right (docs/results.md).
 """
 
 from ml_collections import ConfigDict

@@ -14,7 +14,7 @@ class Operand:
     """A further input of a chain and how it is broadcast against the value."""
 
     name: str
-    place: str  # full, row (indexed by column), column (indexed by row), channel or scalar
+    place: str  # full, row (indexed by column), column (indexed by row), channel, batch, item (all but batch) or scalar
     nn: str  # the operand in the task's text, for example "s[:, None]"
 
 
@@ -149,6 +149,11 @@ class Formula:
             operand = texts.get(step.operand, step.operand) if step.operand else None
             template = step.nn("{v}", operand)
             self.apply(template, step.kind.infix)
+
+    def let(self, name: str, template: str) -> None:
+        """A statement of its own, `name = template` with the running value in it; the running value stays as it is."""
+        self.flush()
+        self.lines.append(f"{name} = {template.replace('{v}', self.open)}")
 
     def flush(self) -> None:
         """Give the running value a name."""

@@ -6,7 +6,8 @@ from random import Random
 from cudal1_jax.corpus import chain as chains
 from cudal1_jax.corpus import layout, workload
 from cudal1_jax.corpus.chain import Formula
-from cudal1_jax.corpus.elementwise_forms import Spec, forms
+from cudal1_jax.corpus.elementwise_forms import forms
+from cudal1_jax.corpus.elementwise_setting import Spec
 from cudal1_jax.corpus.naming import pick_main
 from cudal1_jax.corpus.operands import draw_operands
 from cudal1_jax.corpus.workload import Workload
@@ -20,10 +21,10 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     shape = layout.draw_shape(rng, rank, elements)
     main = pick_main(rng)
     length = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    operands, arrays = draw_operands(rng, shape, min(length, rng.choice((0, 0, 0, 1, 1, 1, 2))), main)
+    operands, arrays = draw_operands(rng, shape, min(length, rng.choice((0, 0, 0, 1, 1, 1, 1, 2))), main)
     chain = chains.draw(rng, length, operands, origin=main)
     arrays = (Array(main, shape, init=rng.choice(("uniform(0,1)", "normal(0,1)"))), *arrays)
-    if rng.random() < 0.4:
+    if rng.random() < 0.5:
         arrays = tuple(rng.sample(arrays, len(arrays)))
     arguments = tuple(array.name for array in arrays)
     formula = Formula.drawn(rng, main, arguments, again=chain.uses_origin)

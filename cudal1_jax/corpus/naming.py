@@ -26,14 +26,24 @@ SHORT = {  # step kind -> word in a kernel's name, where it differs
     "hardsigmoid_call": "hardsigmoid",
     "hardswish_call": "hardswish",
     "gelu_tanh": "gelu",
+    "gelu_written": "gelu",
+    "gelu_sigmoid": "gelu",
+    "cubic": "poly",
+    "square_affine": "poly",
+    "tanh_cubic": "tanh",
+    "cube_mul": "cube",
+    "cube_pow": "cube",
+    "square_pow": "square",
     "div_abs": "div",
     "exp_neg_abs": "exp",
 }
 OPERANDS = {
     "full": ("y", "z", "b", "other", "B", "mask", "u"),
     "row": ("bias", "w", "gamma", "beta", "scale", "weight", "b"),
-    "column": ("s", "scale", "A", "row_scale", "d", "factor"),
+    "column": ("s", "scale", "A", "a", "row_scale", "d", "factor", "u"),
     "channel": ("bias", "scale", "gamma", "weight", "b"),
+    "batch": ("s", "scale", "gate", "factor", "w"),
+    "item": ("bias", "position", "w", "weight", "offset"),
     "scalar": ("alpha", "s", "gain", "factor"),
 }
 

@@ -6,14 +6,19 @@ from cudal1_jax.corpus.chain import Operand
 from cudal1_jax.corpus.naming import operand_names
 from evaluator.tasks.task import Array
 
+PLACES = {  # where an operand may stand against a value of so many dimensions, as often as it is to be drawn
+    1: ("full",),
+    2: ("full", "full", "row", "row", "column", "column", "column", "scalar"),
+    3: ("full", "full", "row", "channel", "channel", "batch", "item", "scalar"),
+    4: ("full", "full", "row", "channel", "channel", "batch", "item", "scalar"),
+}
+
 
 def draw_operands(
     rng: Random, shape: tuple[int, ...], number: int, main: str, places: tuple[str, ...] = ()
 ) -> tuple[tuple[Operand, ...], tuple[Array, ...]]:
     """Operands for a value of `shape`, with the arrays that carry them."""
-    allowed = places or {1: ("full",), 2: ("full", "full", "row", "column", "scalar")}.get(
-        len(shape), ("full", "full", "row", "channel", "scalar")
-    )
+    allowed = places or PLACES[len(shape)]
     operands, arrays = [], []
     taken = {main}
     for _ in range(number):
@@ -27,15 +32,27 @@ def draw_operands(
 
 
 def _operand_shape(rng: Random, shape: tuple[int, ...], place: str, name: str) -> tuple[tuple[int, ...], str]:
+    rank = len(shape)
     if place == "full":
         return shape, name
     if place == "row":
         return shape[-1:], name
     if place == "scalar":
         return (1,), name
+    if place == "item":
+        return shape[1:], name
     if place == "channel":
-        return (shape[1], *(1,) * (len(shape) - 2)), name
-    kind = rng.choice(("kept", "none", "unsqueeze"))
+        return _along(rng, shape[1], name, before=rng.choice((0, 1)), after=rank - 2)
+    return _along(rng, shape[0], name, before=0, after=rank - 1)
+
+
+def _along(rng: Random, extent: int, name: str, before: int, after: int) -> tuple[tuple[int, ...], str]:
+    """An array along one dimension with `after` dimensions behind it: of that shape, or of rank one and reshaped."""
+    kind = rng.choice(("kept", "none", "reshape", "unsqueeze") if not before and after == 1 else ("kept", "none"))
     if kind == "kept":
-        return (shape[0], 1), name
-    return shape[:1], f"{name}[:, None]" if kind == "none" else f"nn.unsqueeze({name}, 1)"
+        return (*(1,) * before, extent, *(1,) * after), name
+    if kind == "none":
+        return (extent,), f"{name}[{', '.join([*['None'] * before, ':', *['None'] * after])}]"
+    if kind == "reshape":
+        return (extent,), f"nn.reshape({name}, (-1, 1))"
+    return (extent,), f"nn.unsqueeze({name}, {rng.choice((1, 1, -1))})"

@@ -135,23 +135,41 @@ KINDS = (
         (
             (("{v} / nn.sqrt(nn.mean({v}**2, {dim}, keepdim=True) + {eps})", True),),
             (("{v} / nn.sqrt(nn.mean({v} * {v}, {dim}, keepdim=True) + {eps})", True),),
+            (("rms = nn.sqrt(nn.mean({v} ** 2, {dim}, keepdim=True) + {eps})", False), ("{v} / rms", True)),
+            (("rms = nn.sqrt(nn.mean({v} * {v}, {dim}, keepdim=True) + {eps})", False), ("{v} / rms", True)),
         ),
         (MEAN_SQUARE,), "{v} * total", SUM_COST,
-        weight=3,
+        weight=6,
     ),
     RowKind(
         "rms_norm_weight", ((("nn.rms_norm({v}, {shape}{affine}, eps={eps})", False),),),
         (MEAN_SQUARE,), "{v} * total", SUM_COST,
-        affine="required",
+        affine="required", weight=3,
     ),
     RowKind(
         "l2_normalize",
         (
             (("{v} / (nn.norm({v}, p=2, {dim}, keepdim=True) + {eps})", True),),
             (("{v} / (nn.sqrt(nn.sum({v} * {v}, {dim}, keepdim=True)) + {eps})", True),),
+            (("norm = nn.norm({v}, p=2, {dim}, keepdim=True)", False), ("{v} / (norm + {eps})", True)),
         ),
         (dataclasses.replace(SQUARES, finish="total = sqrtf(total) + {eps};"),), "{v} / total", SUM_COST, gives=BOUNDED,
         weight=3,
+    ),
+    RowKind(
+        "l2_unit",
+        (
+            (("{v} / nn.norm({v}, p=2, {dim}, keepdim=True)", True),),
+            (("{v} / nn.sqrt(nn.sum({v} ** 2, {dim}, keepdim=True))", True),),
+            (("norm = nn.norm({v}, p=2, {dim}, keepdim=True)", False), ("{v} / norm", True)),
+        ),
+        (dataclasses.replace(SQUARES, finish="total = sqrtf(total);"),), "{v} / total", SUM_COST, gives=BOUNDED,
+        weight=4,
+    ),
+    RowKind(
+        "l1_unit", ((("{v} / nn.sum(nn.abs({v}), {dim}, keepdim=True)", True),),),
+        (Pass("total", "0.0f", "{a} += fabsf({v});", "all_sum"),), "{v} / total", SUM_COST,
+        gives=BOUNDED,
     ),
     RowKind(
         "l1_normalize", ((("{v} / (nn.sum(nn.abs({v}), {dim}, keepdim=True) + {eps})", True),),),

@@ -20,13 +20,15 @@ FAMILY = "rowwise"
 
 def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     kind = rng.choices(KINDS, [kind.weight for kind in KINDS])[0]
-    contiguous = bool(rng.random() < 0.75 or kind.affine or kind.images)
+    contiguous = bool(rng.random() < 0.6 or kind.affine or kind.images)
     if kind.images:
         lines = layout.draw_images(rng, elements)
+    elif kind.affine:
+        lines = layout.draw_trailing(rng, elements)
     elif contiguous:
         lines = layout.draw_rows(rng, elements)
     else:
-        lines = layout.draw_strided(rng, elements, longest=kind.longest)
+        lines = layout.draw_strided(rng, elements, ranks=(2, 3, 3, 4, 4), longest=kind.longest)
     main = pick_main(rng)
     before, after = rng.choice(((0, 0), (0, 0), (0, 1), (1, 0), (1, 0), (1, 1), (0, 2), (2, 0)))
     single = len(lines.dims) == 1 and contiguous
@@ -54,7 +56,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
 
 
 def _affine(rng: Random, kind: RowKind, lines: Lines) -> tuple[str | None, str | None, tuple[Array, ...]]:
-    if not kind.affine or (kind.affine != "required" and rng.random() < 0.35):
+    if not kind.affine or (kind.affine != "required" and rng.random() < 0.25):
         return None, None, ()
     shape = tuple(lines.shape[dim] for dim in lines.dims)
     weight, bias = rng.choice((("weight", "bias"), ("ln_weight", "ln_bias"), ("gamma", "beta"), ("w", "b")))
@@ -89,7 +91,11 @@ def _source(rng: Random, spec: Spec) -> str:
         text = text.replace(
             "{affine}", f", {spec.weight}" + (f", {spec.bias}" if spec.bias else "") if spec.weight else ""
         )
-        formula.apply(text, infix)
+        name, is_statement, value = text.partition(" = ")
+        if is_statement:
+            formula.let(name, value)
+        else:
+            formula.apply(text, infix)
     formula.steps(spec.epilogue)
     return formula.source(spec.arguments)
 

@@ -3,26 +3,9 @@
 import dataclasses
 import re
 
+from evaluator.program.cuda_screen import HEADERS
 from evaluator.program.emulator_gaps import gaps
 from evaluator.records import Outcome, ProgramFault, Rung
-
-_SHIM_HEADERS = frozenset(
-    {
-        *("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h"),
-        *("cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "math_constants.h"),
-        *("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "vector_types.h"),
-        *("vector_functions.h", "math_functions.h", "device_functions.h", "sm_20_intrinsics.h"),
-    }
-)
-_STANDARD_HEADERS = frozenset(
-    {
-        *("algorithm", "array", "bit", "cassert", "cctype", "cfloat", "cinttypes", "climits", "cmath", "complex"),
-        *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "functional", "initializer_list"),
-        *("iterator", "limits", "new", "numeric", "tuple", "type_traits", "utility"),
-        *("assert.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h"),
-        *("stdlib.h", "string.h", "time.h"),
-    }
-)
 
 _TOKEN = re.compile(
     r"""//(?:[^\n\\]|\\.)*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\s\\"]{0,16})\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""",
@@ -77,12 +60,10 @@ def _check_shared_declarations(code: str) -> None:
 def _include(rest: str, line: int) -> str:
     match = re.match(r"""\s*(?:<([^>\n]+)>|"([^"\n]+)")\s*(?://.*|/\*.*)?$""", rest)
     name = (match.group(1) or match.group(2)).strip() if match else rest.strip()
-    if match and name in _SHIM_HEADERS | _STANDARD_HEADERS:
+    if match and name in HEADERS:
         return f"#include <{name}>"
-    known = "the C and C++ headers that need no host, and " + ", ".join(sorted(_SHIM_HEADERS)[:8])
-    raise ProgramFault(
-        Outcome.COMPILE_ERROR, Rung.COMPILE, f"kernel text line {line}: cannot include {name!r}; there are {known}, ..."
-    )
+    message = f"kernel text line {line}: cannot include {name!r}; there are {', '.join(sorted(HEADERS))}"
+    raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 
 
 def _pointer_to_dynamic_shared(match: re.Match[str]) -> str:

@@ -1,10 +1,17 @@
-"""Compiled objects on disk, by key and digest. Entries are written aside, then renamed; a damaged one is dropped."""
+"""Compiled objects on disk, by key and digest. Entries are written aside, then renamed; a damaged one is dropped.
+
+The cache holds at most MOST_BYTES or a little more: those not asked for longest go first.
+"""
 
 import contextlib
 import hashlib
 import os
 import pathlib
+import shutil
 import tempfile
+
+MOST_BYTES = 2 << 30  # some 12,000 programs
+_SWEEPS = "0"  # keys that begin so, one in sixteen, make room when they are stored
 
 
 def folder() -> pathlib.Path:
@@ -28,6 +35,7 @@ def find(cache: pathlib.Path, key: str) -> pathlib.Path | None:
     for path in sorted((cache / key).glob("*.so")):
         with contextlib.suppress(OSError):
             if hashlib.sha256(path.read_bytes()).hexdigest() == path.stem:
+                os.utime(path.parent)  # asked for: the last to go
                 return path
             path.unlink()
     return None
@@ -43,7 +51,23 @@ def store(cache: pathlib.Path, key: str, data: bytes) -> pathlib.Path:
     path.parent.mkdir(exist_ok=True, mode=0o700)
     if not path.exists():
         _write(path, data)
+        if key.startswith(_SWEEPS):
+            make_room(cache, MOST_BYTES)
     return path
+
+
+def make_room(cache: pathlib.Path, most_bytes: int) -> None:
+    """Removes entries, the ones not asked for longest first, until the rest take at most `most_bytes`."""
+    entries = []
+    for path in cache.glob("*/*.so"):
+        with contextlib.suppress(OSError):  # another process may be making room as well
+            entries.append((path.parent.stat().st_mtime, path.stat().st_size, path.parent))
+    held = sum(nbytes for _, nbytes, _ in entries)
+    for _, nbytes, entry in sorted(entries):
+        if held <= most_bytes:
+            break
+        shutil.rmtree(entry, ignore_errors=True)
+        held -= nbytes
 
 
 def _write(path: pathlib.Path, data: bytes) -> None:

@@ -7,7 +7,7 @@ import struct
 import ml_dtypes
 import numpy as np
 
-from evaluator.devices.lowering import without_literals
+from evaluator.program import cuda_text
 from evaluator.program.plan import Argument, FloatArgument, IntArgument, Launch, ScalarArgument, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
@@ -55,20 +55,11 @@ def parameters(exported: bytes, source: str, kernel: str) -> tuple[Parameter, ..
 
 
 def parameter_names(source: str, kernel: str) -> list[str]:
-    """Names of a kernel's parameters in its text; empty where the text is beyond this simple reading."""
+    """Names of a kernel's parameters in its text; empty where the text does not show the kernel (a macro makes it)."""
     name = re.split(r"[<\s]", kernel.strip())[0].split("::")[-1]
-    code = without_literals(source)
-    for match in re.finditer(rf"__global__[^;{{}}]*?\b{re.escape(name)}\s*\(", code):
-        depth, start, parts = 1, match.end(), []
-        for position in range(match.end(), len(code)):
-            depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(code[position], 0)
-            if depth == 0 or (depth == 1 and code[position] == ","):
-                parts.append(code[start:position])
-                start = position + 1
-            if depth == 0:
-                break
-        words = [re.findall(r"\w+", part.split("=")[0]) for part in parts]
-        return [part[-1] for part in words if part]
+    for found in cuda_text.kernels(source):
+        if found.name == name:
+            return [parameter.name for parameter in found.parameters]
     return []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evaluator.tasks.arrays import draw
-from evaluator.tasks.task import Array, Task
+from evaluator.tasks.task import CASES, Array, Task
 
 Arrays = list[np.ndarray]
 Transform = Callable[[Arrays, np.random.Generator], Arrays]
@@ -93,7 +93,7 @@ def integers(arrays: Arrays, rng: np.random.Generator) -> Arrays:
     return _each(arrays, lambda x: whole(x, 4095), lambda x: whole(x, 4))
 
 
-# Narrowed by Task.cases. In the order in which they are tried: what fails most programs comes first.
+# In the order in which they are tried: what fails most programs comes first.
 TRANSFORMS: dict[str, Transform] = {
     "negated": negated,
     "large": large,
@@ -105,7 +105,6 @@ TRANSFORMS: dict[str, Transform] = {
     "small": small,
     "integers": integers,
 }
-CASES: tuple[str, ...] = ("plain", *TRANSFORMS)
 
 
 def cases_of(task: Task) -> tuple[str, ...]:

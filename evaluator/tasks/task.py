@@ -3,6 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 
+# Correctness cases in the order in which they are tried; `evaluator.judge.cases` says what each does.
+CASES = ("plain", "negated", "large", "heavy_tailed", "one_changed", "structured", "shifted", "permuted", "small",
+         "integers")  # fmt: skip
+
 
 @dataclasses.dataclass(frozen=True)
 class Array:
@@ -34,7 +38,7 @@ class Task:
     source: str
     sizes: Mapping[str, tuple[Array, ...]]  # size name -> inputs, then parameters, in the order of `forward`
     precision: str = "fp32"  # class a program must keep: fp32, tf32 or half
-    cases: tuple[str, ...] | None = None  # correctness cases that make sense here; None = all
+    cases: tuple[str, ...] | None = None  # out of CASES, those that make sense here; None = all
     degenerate: str | None = None  # why the output says nothing about the input, if so
     collapses: str | None = None  # how the algebra shrinks, if so
     notes: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ import numpy as np
 
 from evaluator.tasks.arrays import parse_init
 from evaluator.tasks.notation import forward_text
-from evaluator.tasks.task import Array, Task
+from evaluator.tasks.task import CASES, Array, Task
 
 _TASK_FIELDS = {"name", "family", "precision", "cases", "degenerate", "collapses", "notes"}
 _ARRAY_FIELDS = {"shape", "dtype", "init", "parameter"}
@@ -66,6 +66,8 @@ def _task(where: str, task_id: Any, entry: Any) -> Task:
             if not isinstance(extra[field], tuple | list) or not all(isinstance(text, str) for text in extra[field]):
                 raise TaskFileError(f'{where}: "{field}" is a tuple of strings, saw {extra[field]!r}')
             extra[field] = tuple(extra[field])
+    if unknown := sorted(set(extra.get("cases") or ()) - set(CASES)):
+        raise TaskFileError(f"{where}: unknown case {unknown[0]!r}; the cases are {', '.join(CASES)}")
     source = _source(where, entry["forward"])
     sizes = entry["sizes"]
     if not isinstance(sizes, Mapping) or not sizes:

@@ -1,5 +1,6 @@
 // The shim: CUDA C++ device code becomes host C++. Force-included, precompiled, before every program.
 #pragma once
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>

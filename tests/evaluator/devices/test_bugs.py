@@ -245,7 +245,7 @@ def test_integer_division_by_zero(fault):
 
 def test_trap_and_assertion(fault):
     assert fault("if (i == 3) __trap(); y[i] = 1;")[0] is Outcome.CRASHED
-    outcome, message = fault("assert(x[i] < 100.0f); y[i] = 1;", before="#include <assert.h>")
+    outcome, message = fault("assert(x[i] < 100.0f); y[i] = 1;")
     assert outcome is Outcome.CRASHED
     assert "assertion failed: x[i] < 100.0f" in message
     assert "thread (100,0,0)" in message
@@ -261,8 +261,7 @@ def test_spin_wait_that_never_ends_is_cut(fault_of, out, condition):
 
 
 def test_out_of_memory_in_a_kernel_does_not_hang(fault_of, out):
-    source = """#include <stdlib.h>
-    __global__ void k(float* y) { for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1;
+    source = """__global__ void k(float* y) { for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1;
       } }"""
     outcome, message = fault_of(source, [out((1,))], block=(1,))
     assert outcome is Outcome.CRASHED

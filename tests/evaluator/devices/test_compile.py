@@ -313,3 +313,12 @@ def test_unwritable_cache_falls_back_to_a_temporary_folder(monkeypatch, tmp_path
 def test_damaged_object_is_no_object(data):
     with pytest.raises(elf.NotAnObject):
         elf.read(data)
+
+
+def test_entries_not_asked_for_longest_make_room(tmp_path):
+    paths = [object_cache.store(tmp_path, f"f{number}", bytes([number]) * 1000) for number in range(4)]
+    for age, path in enumerate(paths):
+        os.utime(path.parent, (1_000 + age, 1_000 + age))
+    assert object_cache.find(tmp_path, "f0") == paths[0]  # now the youngest
+    object_cache.make_room(tmp_path, 2_000)
+    assert [path.exists() for path in paths] == [True, False, False, True]

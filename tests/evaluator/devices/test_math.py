@@ -93,7 +93,6 @@ EXACT = {
 def test_integer_and_bit_level_intrinsics(outputs_of, out):
     lines = "".join(f"y[{row}] = (double)({expression});\n" for row, expression in enumerate(EXACT))
     source = f"""#include <math_constants.h>
-    #include <limits>
     __device__ const float table[3] = {{1, 2, 3}};
     __global__ void k(double* y) {{ {lines}
       float s, c; sincosf(0.5f, &s, &c); y[{len(EXACT)}] = s * s + c * c; __sincosf(0.5f, &s, &c);

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from evaluator.judge.cases import CASES, TRANSFORMS, cases_of, inputs_for
-from evaluator.tasks.task import Array, Task
+from evaluator.judge.cases import TRANSFORMS, cases_of, inputs_for
+from evaluator.tasks.task import CASES, Array, Task
 
 
 def task_of(*arrays, cases=None):
@@ -18,6 +18,10 @@ PAIR = task_of(
     Array("w", (33,), init="normal(0,1)"),
     Array("gamma", (33,), init="constant(1)", parameter=True),
 )
+
+
+def test_a_task_can_name_the_cases_there_are():
+    assert ("plain", *TRANSFORMS) == CASES
 
 
 @pytest.mark.parametrize("case", CASES)

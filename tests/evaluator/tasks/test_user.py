@@ -42,6 +42,7 @@ def test_a_good_file_gives_its_tasks(tmp_path):
     ("text", "complaint"),
     [
         ("x = 1", "expected a dict TASKS"),
+        (GOOD.replace("negated", "inverted"), "unknown case 'inverted'; the cases are plain, negated"),
         ("1 +", "SyntaxError"),
         ("import no_such_module", "ModuleNotFoundError"),
         ("TASKS = {'t': {'sizes': {}}}", '"forward" and "sizes"'),

@@ -1,2 +1,0 @@
-// Everything of it that device code uses is built in.
-#pragma once

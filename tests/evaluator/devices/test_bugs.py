@@ -261,7 +261,8 @@ def test_spin_wait_that_never_ends_is_cut(fault_of, out, condition):
 
 
 def test_out_of_memory_in_a_kernel_does_not_hang(fault_of, out):
-    source = """__global__ void k(float* y) { for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1;
+    source = """__global__ void k(float* y) {
+      for (;;) { char* p = (char*)malloc(1 << 26); if (!p) __trap(); p[0] = 1; y[0] = 1;
       } }"""
     outcome, message = fault_of(source, [out((1,))], block=(1,))
     assert outcome is Outcome.CRASHED

@@ -134,7 +134,8 @@ def test_two_modules_that_use_the_same_names(plan_of, out):
 
 
 def test_printf_goes_nowhere_and_clocks_advance(outputs_of, out):
-    source = """__global__ void k(int* y) { long long t = clock64(); printf("hello %d\\n", threadIdx.x); printf("line\\n");
+    source = """__global__ void k(int* y) {
+      long long t = clock64(); printf("hello %d\\n", threadIdx.x); printf("line\\n");
       y[threadIdx.x] = clock64() > t; }"""
     (y,) = outputs_of(source, [out((32,), "int32")], block=(32,))
     assert (y == 1).all()

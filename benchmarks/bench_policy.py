@@ -1,8 +1,10 @@
-"""How often a policy writes a right program, and how often a new one, with no exemplar in the prompt.
+"""How often a policy writes a right program, and how often a new one, with and without exemplars in the prompt.
 
-    python benchmarks/bench_policy.py --corpus=data/corpus [--adapter=shipped] [--samples=8] [--temperature=0.9]
+    python benchmarks/bench_policy.py --corpus=data/corpus [--adapter=shipped] [--samples=8] [--temperature=0.7]
+    python benchmarks/bench_policy.py --corpus=data/corpus --exemplars=2       # as a run's first prompts
 
-Asks for the corpus' held-out tasks and for the benchmark tasks that have a plain program, judges every completion for
+Asks for the corpus' held-out tasks and for the benchmark tasks that have a plain program; with --exemplars for the
+latter alone, showing programs of kernels/ with their recorded speed-ups, the slowest and the fastest first. Judges every completion for
 correctness on the emulator, and prints one row per family. `novel` counts right programs whose token stream (comments
 out, identifiers renumbered) is that of no training program and of no program under kernels/. Reports, never fails.
 """
@@ -20,6 +22,7 @@ import numpy as np
 from tqdm import tqdm
 
 from cudal1_jax.contrastive import prompt
+from cudal1_jax.contrastive.exemplars import Exemplar
 from cudal1_jax.corpus import folder
 from cudal1_jax.corpus.example import stream_digest
 from cudal1_jax.policy import lora
@@ -28,6 +31,7 @@ from cudal1_jax.rollout.sampler import sample
 from cudal1_jax.stages import policy
 from evaluator.judge import table
 from evaluator.judge.baseline import kernels_folder
+from evaluator.judge.verdict_json import from_json
 from evaluator.program.extract import extract
 from evaluator.records import Outcome, ProgramFault, Verdict
 from evaluator.tasks import catalog
@@ -47,7 +51,7 @@ class Completion:
 
 
 def complete(tasks: Sequence[tuple[str, Task]], options: argparse.Namespace) -> list[Completion]:
-    """`--samples` completions of every task."""
+    """`--samples` completions of every task, whose prompts show up to `--exemplars` programs."""
     chosen = policy.load(
         gguf_path="",
         adapter=options.adapter,
@@ -65,7 +69,9 @@ def complete(tasks: Sequence[tuple[str, Task]], options: argparse.Namespace) -> 
     with tqdm(total=len(tasks), desc="sampling", unit=" task") as bar:
         for start in range(0, len(tasks), options.batch):
             batch = tasks[start : start + options.batch]
-            ids = [chosen.tokenizer.render_chat(prompt.render(task, SIZE, [], "cpu")) for _, task in batch]
+            shown = [verified(task.id, options.exemplars) for _, task in batch]
+            texts = [prompt.render(task, SIZE, some, "cpu") for (_, task), some in zip(batch, shown, strict=True)]
+            ids = [chosen.tokenizer.render_chat(text) for text in texts]
             numbers = range(start, start + len(batch))
             key = jax.random.key(options.seed)
             rollout = sample(chosen.config, params, ids, options.samples, key, sampling, prompt_numbers=numbers)
@@ -74,6 +80,19 @@ def complete(tasks: Sequence[tuple[str, Task]], options: argparse.Namespace) -> 
                 found.append(Completion(task, group, chosen.tokenizer.decode(tokens[:length].tolist())))
             bar.update(len(batch))
     return found
+
+
+def verified(task_id: str, count: int) -> list[Exemplar]:
+    """Up to `count` programs of kernels/ for a task with their recorded speed-ups: slowest, fastest, then the rest."""
+    folder = kernels_folder()
+    if not count or folder is None:
+        return []
+    found = []
+    for path in (folder / task_id).glob("*.py"):
+        verdict = from_json(path.with_suffix(".cpu.json").read_text(encoding="utf-8"))
+        found.append(Exemplar(path.read_text(encoding="utf-8"), verdict.speedups["plain"]))
+    found.sort(key=lambda exemplar: exemplar.speedup.value)
+    return [*found[:1], *found[:0:-1]][:count]
 
 
 def judge(completions: Sequence[Completion], workers: int) -> list[Verdict]:
@@ -141,7 +160,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--batch", type=int, default=12, help="tasks whose samples are drawn together")
     parser.add_argument("--only", default="", help="task ids with commas between")
-    parser.add_argument("--temperature", type=float, default=0.9)
+    parser.add_argument("--exemplars", type=int, default=0, help="programs shown for each benchmark task")
+    parser.add_argument("--temperature", type=float, default=0.7)
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float32")
@@ -157,7 +177,8 @@ def main() -> None:
     held_out = [("held out", example.task) for example in folder.read_held_out(options.corpus)]
     benchmark = [("benchmark", catalog.get(name)) for name in sorted({path.parent.name for path in programs})]
     only = set(filter(None, options.only.split(",")))
-    tasks = [(group, task) for group, task in [*held_out, *benchmark] if not only or task.id in only]
+    asked = benchmark if options.exemplars else [*held_out, *benchmark]
+    tasks = [(group, task) for group, task in asked if not only or task.id in only]
     completions = read(options.completions, tasks) if options.completions else complete(tasks, options)
     write(options.out, completions, [])
     verdicts = judge(completions, options.workers)

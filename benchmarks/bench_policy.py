@@ -4,9 +4,10 @@
     python benchmarks/bench_policy.py --corpus=data/corpus --exemplars=2       # as a run's first prompts
 
 Asks for the corpus' held-out tasks and for the benchmark tasks that have a plain program; with --exemplars for the
-latter alone, showing programs of kernels/ with their recorded speed-ups, the slowest and the fastest first. Judges every completion for
-correctness on the emulator, and prints one row per family. `novel` counts right programs whose token stream (comments
-out, identifiers renumbered) is that of no training program and of no program under kernels/. Reports, never fails.
+latter alone, showing programs of kernels/ with their recorded speed-ups, the slowest and the fastest first. Judges
+every completion for correctness on the emulator, and prints one row per family. `novel` counts right programs whose
+token stream (comments out, identifiers renumbered) is that of no training program and of no program under kernels/.
+Reports, never fails.
 """
 
 import argparse

@@ -14,6 +14,11 @@ from cudal1_jax.corpus.workload import Workload
 from evaluator.tasks.task import Array
 
 FAMILY = "elementwise"
+BROADCAST = {  # places of an operand that has fewer elements than the value
+    2: ("row", "column", "column", "column"),
+    3: ("row", "channel", "channel", "batch", "item"),
+    4: ("row", "channel", "channel", "batch", "item"),
+}
 
 
 def draw(rng: Random, elements: tuple[int, int]) -> Workload:
@@ -21,7 +26,10 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     shape = layout.draw_shape(rng, rank, elements)
     main = pick_main(rng)
     length = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    operands, arrays = draw_operands(rng, shape, min(length, rng.choice((0, 0, 0, 1, 1, 1, 1, 2))), main)
+    number, places = min(length, rng.choice((0, 0, 0, 1, 1, 1, 2))), tuple[str, ...]()
+    if rank > 1 and rng.random() < 0.3:
+        length, number, places = rng.choice((1, 1, 1, 2, 2, 3)), 1, BROADCAST[rank]
+    operands, arrays = draw_operands(rng, shape, number, main, places)
     chain = chains.draw(rng, length, operands, origin=main)
     arrays = (Array(main, shape, init=rng.choice(("uniform(0,1)", "normal(0,1)"))), *arrays)
     if rng.random() < 0.5:

@@ -2,27 +2,33 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
+from random import Random
 from typing import Any
 
 from cudal1_jax.contrastive import prompt
 from cudal1_jax.contrastive.exemplars import Exemplar
 from cudal1_jax.corpus.program import Program
+from cudal1_jax.corpus.respelling import respelled
 from cudal1_jax.corpus.workload import SIZE
 from evaluator.program.identity import token_stream
 from evaluator.records import Interval
 from evaluator.tasks.task import Array, Task
 
 DEVICE = "cpu"
+ANSWERS = 4  # examples with two exemplars that one program of a contest answers
+ALONE = 1  # examples of a contest with one exemplar
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
     """One training text: what the policy reads and what it should write, with where it came from."""
 
-    kind: str  # single, contrastive or heldout
-    number: int  # place in the corpus of its kind
+    kind: str  # single, variant, contrastive or heldout
+    number: int  # place in the corpus of its kind; of a contrastive one, 100 times its contest's and its place there
     key: str  # family and step list in normal form
     task: Task
     program: str  # text of the program in the completion
@@ -47,6 +53,7 @@ class Contest:
     bottleneck: str
     plain: str
     candidates: tuple[Program, ...]
+    kernels: bool = False  # the programs are those of `kernels/`: each right one is an example without exemplars too
 
 
 def single(kind: str, number: int, key: str, task: Task, bottleneck: str, program: Program) -> Example:
@@ -65,28 +72,73 @@ def single(kind: str, number: int, key: str, task: Task, bottleneck: str, progra
     )
 
 
-def contrastive(contest: Contest, speedups: Mapping[str, Interval]) -> Example:
-    """The example of a measured contest: the fastest candidate answers, the others are its exemplars, slowest first.
+def contrastive(contest: Contest, speedups: Mapping[str, Interval], most: int) -> list[Example]:
+    """Up to `most` examples of a measured contest: slower candidates are shown, slowest first; a faster one answers.
 
-    `speedups` maps the text of each candidate to its time's ratio to the plain program's.
+    `speedups` maps the text of each right candidate to its time's ratio to the plain program's. The answer is faster
+    than all that are shown by more than the noise of both figures. No answer comes more than `ANSWERS` times beside
+    two exemplars, and after a contest's first example programs stand in other words. Up to `ALONE` examples show a
+    single exemplar, since a run shows one where it has no second.
     """
-    ranked = sorted(contest.candidates, key=lambda program: speedups[program.text].value)
-    best, earlier = ranked[-1], ranked[:-1]
-    exemplars = [Exemplar(program=program.text, speedup=speedups[program.text]) for program in earlier]
-    words = ("first", "second", "third", "fourth")
+    rng = Random(f"{contest.task.id} contrastive")
+    ranked = [program for program in contest.candidates if program.text in speedups]
+    ranked.sort(key=lambda program: speedups[program.text].value)
+    shown: list[tuple[Program, ...]] = []
+    for count, limit, all_limit in ((1, 1, ALONE), (2, ANSWERS, most)):
+        for answer in reversed(ranked):
+            slower = [each for each in ranked if _is_slower(speedups[each.text], speedups[answer.text])]
+            groups = list(itertools.combinations(slower, count))
+            room = min(limit, all_limit - len(shown))
+            shown += [(*group, answer) for group in rng.sample(groups, max(0, min(room, len(groups))))]
+    streams = {program.text: stream_digest(program.text) for program in ranked}
+    return [
+        _contrastive(contest, place, group, speedups, streams[group[-1].text], rng) for place, group in enumerate(shown)
+    ]
+
+
+def _is_slower(one: Interval, other: Interval) -> bool:
+    """Whether the difference of two figures is larger than what their intervals, which are independent, allow."""
+    return other.value - one.value > math.hypot(other.value - other.low, one.high - one.value)
+
+
+def _contrastive(
+    contest: Contest,
+    place: int,
+    group: tuple[Program, ...],
+    speedups: Mapping[str, Interval],
+    stream: str,
+    rng: Random,
+) -> Example:
+    """One example; the last of `group` answers, those before it are shown. `stream` is the answer's, in any words."""
+    kept = tuple(array.argument for array in contest.task.sizes[SIZE])
+    *earlier, best = group
+    texts = [respelled(program.text, rng, kept) if place else program.text for program in group]
+    exemplars = [
+        Exemplar(program=text, speedup=speedups[program.text]) for text, program in zip(texts, earlier, strict=False)
+    ]
+    words = ("first", "second")
     analysis = " ".join(f"The {word} program {program.trait}." for word, program in zip(words, earlier, strict=False))
     return Example(
         kind="contrastive",
-        number=contest.number,
+        number=100 * contest.number + place,
         key=contest.key,
         task=contest.task,
-        program=best.text,
-        stream=stream_digest(best.text),
+        program=texts[-1],
+        stream=stream,
         form=best.form,
         techniques=best.techniques,
         prompt=prompt.render(contest.task, SIZE, exemplars, DEVICE),
-        completion=prompt.completion(analysis, best.design, best.text),
+        completion=prompt.completion(analysis, best.design, texts[-1]),
     )
+
+
+def variants(contest: Contest, right: Collection[str]) -> list[Example]:
+    """The candidates of a contest of `kernels/` whose texts are in `right`, as examples without exemplars."""
+    programs = [program for program in contest.candidates if program.text in right]
+    return [
+        single("variant", 100 * contest.number + place, contest.key, contest.task, contest.bottleneck, program)
+        for place, program in enumerate(programs)
+    ]
 
 
 def stream_digest(program: str) -> str:

@@ -19,15 +19,15 @@ from cudal1_jax.corpus.workload import Workload
 Draw = Callable[[Random, tuple[int, int]], Workload]
 
 SOURCES: tuple[tuple[str, Draw, int], ...] = (  # name, generator, share in percent
-    ("elementwise", elementwise.draw, 24),
+    ("elementwise", elementwise.draw, 20),
     ("rowwise", rowwise.draw, 18),
-    ("reduction", reduction.draw, 14),
-    ("argreduce", argreduce.draw, 6),
-    ("scan", scan.draw, 10),
-    ("product", product.draw, 10),
-    ("vector_product", vector_product.draw, 5),
-    ("product_fold", product_fold.draw, 4),
-    ("total", total.draw, 9),
+    ("reduction", reduction.draw, 15),
+    ("argreduce", argreduce.draw, 5),
+    ("scan", scan.draw, 14),
+    ("product", product.draw, 12),
+    ("vector_product", vector_product.draw, 4),
+    ("product_fold", product_fold.draw, 5),
+    ("total", total.draw, 7),
 )
 
 

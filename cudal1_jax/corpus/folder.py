@@ -24,25 +24,19 @@ class Recipe:
     """What a corpus is made from; equal recipes give equal bytes, the measured figures apart."""
 
     seed: int
-    count: int  # examples, single and contrastive together
-    contrastive_share: float
+    singles: int  # examples without exemplars
+    contests: int  # tasks whose programs are measured
+    per_contest: int  # contrastive examples of a contest, at most
+    kernel_contests: int  # contests for each task of `kernels/` that is not kept out
     most_tokens: int  # of a program
     shard: int  # candidates drawn at a time; programs that an earlier shard holds are then left out
-    version: str  # of the generator: digest of its source
-
-    @property
-    def contests(self) -> int:
-        return round(self.count * self.contrastive_share)
-
-    @property
-    def singles(self) -> int:
-        return self.count - self.contests
+    version: str  # of the generator: digest of its source and of the programs of `kernels/`
 
 
-def generator_version() -> str:
-    """Digest of the source of this package."""
+def generator_version(kernels: Path | None) -> str:
+    """Digest of the source of this package and of the programs under `kernels`."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), *sorted(kernels.glob("*/*.py") if kernels else ())):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -104,7 +98,7 @@ def shards(folder: Path, kind: str) -> list[Path]:
     return sorted((folder / kind).glob("?????.jsonl"))
 
 
-def read_examples(folder: Path, kinds: tuple[str, ...] = ("single", "contrastive")) -> Iterator[Example]:
+def read_examples(folder: Path, kinds: tuple[str, ...] = ("single", "variant", "contrastive")) -> Iterator[Example]:
     """The examples of a corpus in order. CorpusError where a line is damaged."""
     for kind in kinds:
         for path in shards(folder, kind):
@@ -119,7 +113,7 @@ def read_held_out(folder: Path) -> list[Example]:
 
 def read_contests(folder: Path) -> Iterator[Contest]:
     """The tasks whose programs are measured for contrastive examples."""
-    for path in shards(folder, "contest"):
+    for path in (*shards(folder, "contest"), *shards(folder, "kernels")):
         yield from (example.contest_from_json(line) for _, line in _lines(path))
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from random import Random
 
 from cudal1_jax.corpus import canonical, families
-from cudal1_jax.corpus.example import Contest, Example, single
+from cudal1_jax.corpus.example import Contest, Example, single, stream_digest
 from cudal1_jax.corpus.program import Program
 from cudal1_jax.corpus.workload import Workload
 
 ELEMENTS = (4_000, 600_000)  # elements of a task's largest array
 CONTEST_ELEMENTS = (40_000, 400_000)  # large enough for differences to show on the emulator
-CANDIDATES = 3
+CANDIDATES = 6  # of a contest: each is measured once and stands in several examples
+DRAWS = 8  # beside one of every form, for tasks that have few forms
 HELD_OUT = {  # tasks kept out of training, by generator
     "elementwise": 10,
     "rowwise": 8,
@@ -62,21 +63,31 @@ def singles(seed: int, shard: int, count: int, banned: frozenset[str], fits: Fit
 
 
 def contests(seed: int, shard: int, count: int, banned: frozenset[str], fits: Fits) -> list[Contest]:
-    """`count` tasks with programs of different forms, to be measured."""
+    """`count` tasks with six different programs each, of as many forms as there are, to be measured."""
     rng = Random(f"{seed} contests {shard}")
     made: list[Contest] = []
     while len(made) < count:
         workload = _draw(rng, banned, CONTEST_ELEMENTS)
         plain = workload.writers[0](rng)
-        drawn = {program.form: program for program in (writer(rng) for writer in workload.writers)}
-        if len(drawn) < CANDIDATES:
-            continue
-        candidates = tuple(rng.sample(list(drawn.values()), CANDIDATES))
-        if all(fits(program.text) for program in (plain, *candidates)):
+        candidates = _candidates(rng, workload, fits)
+        if len(candidates) == CANDIDATES and fits(plain.text):
             number = shard * count + len(made)
             task = dataclasses.replace(workload.task, id=f"contest_{number:05d}")
-            made.append(Contest(number, canonical.key(workload), task, workload.bottleneck, plain.text, candidates))
+            key = canonical.key(workload)
+            made.append(Contest(number, key, task, workload.bottleneck, plain.text, tuple(candidates)))
     return made
+
+
+def _candidates(rng: Random, workload: Workload, fits: Fits) -> list[Program]:
+    """Different programs that fit: one of every form first, then further ones with other free choices."""
+    found: dict[str, Program] = {}
+    drawn = [writer(rng) for writer in (*workload.writers, *rng.choices(workload.writers, k=DRAWS))]
+    drawn = [program for program in drawn if fits(program.text)]
+    one_each = list({program.form: program for program in rng.sample(drawn, len(drawn))}.values())
+    for program in (*one_each, *drawn) if len(one_each) > 1 else ():
+        if len(found) < CANDIDATES:
+            found.setdefault(stream_digest(program.text), program)
+    return list(found.values())
 
 
 def _draw(rng: Random, banned: frozenset[str], elements: tuple[int, int]) -> Workload:

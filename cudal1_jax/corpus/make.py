@@ -9,17 +9,18 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-from cudal1_jax.corpus import example, folder, generate
+from cudal1_jax.corpus import example, folder, generate, kernel_contests
 from cudal1_jax.corpus.example import Contest, Example
 from cudal1_jax.corpus.folder import Recipe
 from cudal1_jax.policy import tokenizer
 
+CONTESTS_SHARE = 10  # a shard holds this many times fewer contests than examples: each takes a dozen programs to draw
 Item = TypeVar("Item", Example, Contest)
 
 
-def make(out: Path, recipe: Recipe, workers: int) -> None:
+def make(out: Path, recipe: Recipe, workers: int, kernels: Path | None = None) -> None:
     """Write everything that needs no measurement. The same recipe gives the same bytes, stopped or not, however many
-    processes draw."""
+    processes draw. `kernels` is the folder of verified programs, None to do without contests between them."""
     folder.open_for(out, recipe)
     held_out = generate.held_out(recipe.seed, _fits(recipe.most_tokens))
     if not (out / folder.HELD_OUT).exists():
@@ -36,6 +37,11 @@ def make(out: Path, recipe: Recipe, workers: int) -> None:
     _fill(out, "single", recipe.singles, workers, draw_single, unseen, example.to_json, example.from_json)
     draw_contest = functools.partial(_contests, recipe, banned)
     _fill(out, "contest", recipe.contests, workers, draw_contest, list, example.contest_json, example.contest_from_json)
+    path = folder.shard_path(out, "kernels", 0)
+    if kernels is not None and not path.exists():
+        fits = _fits(recipe.most_tokens)
+        made = kernel_contests.contests(recipe.seed, kernels, recipe.kernel_contests, fits)
+        folder.write_whole(path, map(example.contest_json, made))
 
 
 def _fill(
@@ -90,7 +96,8 @@ def _singles(recipe: Recipe, banned: frozenset[str], shard: int) -> list[Example
 
 
 def _contests(recipe: Recipe, banned: frozenset[str], shard: int) -> list[Contest]:
-    return generate.contests(recipe.seed, shard, recipe.shard, banned, _fits(recipe.most_tokens))
+    count = max(1, recipe.shard // CONTESTS_SHARE)
+    return generate.contests(recipe.seed, shard, count, banned, _fits(recipe.most_tokens))
 
 
 def _fits(most_tokens: int) -> Callable[[str], bool]:

@@ -15,6 +15,12 @@ from evaluator.tasks.task import Array
 FAMILY = "matmul"
 
 
+ORIENTATIONS = (  # left transposed, right transposed; as often as they are to be drawn
+    *((False, False),) * 3,
+    *((False, True),) * 2,
+    (True, False),
+    (True, True),
+)
 NAMES = (("A", "B"), ("A", "B"), ("A", "B"), ("x", "weight"), ("x", "w"), ("a", "b"), ("x", "y"))
 
 
@@ -31,34 +37,43 @@ def draw_extents(rng: Random, work: tuple[int, int]) -> tuple[int, int, int]:
 
 def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     n, m, k = draw_extents(rng, (elements[0] * 8, elements[1] * 8))
-    batched = rng.random() < 0.2
+    if rng.random() < 0.25:
+        n = m = k = round((n * m * k) ** (1 / 3))
+    batched, stacked = rng.choices(((False, False), (True, False), (False, True)), (65, 17, 18))[0]
     batch = rng.randrange(2, 9)
-    left_transposed, right_transposed = (
-        (False, False)
-        if batched
-        else rng.choice(
-            ((False, False), (False, False), (False, True), (False, True), (False, True), (True, False), (True, True))
-        )
-    )
+    left_transposed, right_transposed = rng.choice(ORIENTATIONS)
+    left_transposed = left_transposed and not (batched or stacked)
+    right_transposed = right_transposed and not batched
     left, right = rng.choice(NAMES)
     after = rng.choice((0, 0, 1, 1, 1, 2, 2, 3))
-    places = ("full", "row") if batched else ("row", "row", "full", "column", "scalar")
-    operands, arrays = draw_operands(
-        rng, (batch, n, m) if batched else (n, m), int(after > 0 and rng.random() < 0.6), left, places
-    )
+    if stacked:
+        after = rng.choice((0, 0, 0, 1, 1, 2))
+        batch = rng.choice([count for count in range(2, 9) if count <= n])
+        n = n // batch * batch
+    out_shape = (batch, n, m) if batched else (batch, n // batch, m) if stacked else (n, m)
+    places = ("full", "row") if batched or stacked else ("row", "row", "full", "column", "scalar")
+    operands, arrays = draw_operands(rng, out_shape, int(after > 0 and rng.random() < 0.6), left, places)
     if right.lower() in {array.name.lower() for array in arrays}:
         operands, arrays = _renamed(operands, arrays)
     epilogue = chains.draw(rng, after, operands)
     linear = right_transposed and not left_transposed and rng.random() < 0.3
     lead = (batch,) if batched else ()
     shapes = (
-        (*lead, *((k, n) if left_transposed else (n, k))),
+        (batch, n // batch, k) if stacked else (*lead, *((k, n) if left_transposed else (n, k))),
         (*lead, *((m, k) if right_transposed else (k, m))),
     )
     init = rng.choice(("uniform(0,1)", "normal(0,1)"))
     arrays = (Array(left, shapes[0], init=init), Array(right, shapes[1], init=init), *arrays)
     spec = Spec(
-        left, right, left_transposed, right_transposed, batched, linear, epilogue, tuple(a.name for a in arrays)
+        left,
+        right,
+        left_transposed,
+        right_transposed,
+        batched,
+        stacked,
+        linear,
+        epilogue,
+        tuple(a.name for a in arrays),
     )
     return Workload(
         task=workload.task(FAMILY, _source(rng, spec), arrays, workload.cases_after_sum(len(epilogue.steps))),

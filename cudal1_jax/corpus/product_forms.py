@@ -21,6 +21,7 @@ class Spec:
     left_transposed: bool
     right_transposed: bool
     batched: bool
+    stacked: bool  # left is [batch, rows, k]: the rows of all its matrices meet one right operand
     linear: bool  # written as nn.linear, the first operand of the epilogue being its bias
     epilogue: Chain
     arguments: tuple[str, ...]
@@ -28,7 +29,7 @@ class Spec:
     @property
     def name(self) -> str:
         letters = ("t" if self.left_transposed else "n") + ("t" if self.right_transposed else "n")
-        return ("bmm_" if self.batched else "matmul_") + letters
+        return ("bmm_" if self.batched else "stack_" if self.stacked else "matmul_") + letters
 
     @property
     def pointers(self) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ class Setting:
             grid = f"{grid}, batch"
         kernel = Kernel(self.kernel, parameters, tuple(body))
         launch = Launch(self.kernel, grid, threads, (*spec.pointers, wording.out, "n", "m", "k"))
-        shape = "(batch, n, m)" if spec.batched else "(n, m)"
+        shape = "(batch, n, m)" if spec.batched else "(batch, rows, m)" if spec.stacked else "(n, m)"
         statements = [
             *self.extents(),
             f"{wording.out} = cp.empty({shape}, cp.float32)",
@@ -88,6 +89,9 @@ class Setting:
         spec = self.spec
         if spec.batched:
             return [f"batch, n, k = {spec.left}.shape", f"m = {spec.right}.shape[2]"]
+        if spec.stacked:
+            columns = f"m = {spec.right}.shape[{0 if spec.right_transposed else 1}]"
+            return [f"batch, rows, k = {spec.left}.shape", "n = batch * rows", columns]
         left = "k, n" if spec.left_transposed else "n, k"
         return [f"{left} = {spec.left}.shape", f"m = {spec.right}.shape[{0 if spec.right_transposed else 1}]"]
 
@@ -97,7 +101,7 @@ def _times(text: str, factor: str) -> str:
 
 
 def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...] = (64, 128, 256)) -> Setting:
-    taken = (*spec.arguments, "n", "m", "k", "i", "sum", "row", "column", "batch")
+    taken = (*spec.arguments, "n", "m", "k", "i", "sum", "row", "rows", "column", "batch")
     wording = dataclasses.replace(style.draw(rng, taken, blocks), row="row", column=rng.choice(("column", "col")))
     return Setting(wording, spec, product_name(rng, spec.name, spec.epilogue))
 

@@ -90,7 +90,7 @@ def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     if spec.lines.contiguous:
         alone = spec.fold.exact or spec.lines.length <= layout.LONGEST_SUM
         in_four = spec.fold.exact or spec.lines.length <= 4 * layout.LONGEST_SUM
-        vectors = spec.lines.length % 4 == 0 and not (spec.fold.uses_value_twice and spec.prologue.steps)
+        vectors = spec.lines.length % 64 == 0 and not (spec.fold.uses_value_twice and spec.prologue.steps)
         return (
             *((rows_forms.row_per_thread,) if alone else ()),
             *((rows_forms.row_accumulators,) if in_four else ()),

@@ -102,7 +102,9 @@ SUM_COST = (
     "The row is read twice, once for its statistic and once to scale it; combining partial sums is the overhead.",
 )
 SQUARES = Pass("total", "0.0f", "{a} += {v} * {v};", "all_sum")
-MEAN_SQUARE = dataclasses.replace(SQUARES, finish="total = rsqrtf(total / {n} + {eps});")
+NORM = dataclasses.replace(SQUARES, name="norm", finish="norm = sqrtf(norm);")
+# What divides and what multiplies have names of their own, so that they are not mistaken for each other.
+MEAN_SQUARE = dataclasses.replace(SQUARES, name="rrms", finish="rrms = rsqrtf(rrms / {n} + {eps});")
 BOUNDED = frozenset({"bounded"})
 CENTRED = "{v} - nn.mean({v}, {dim}, keepdim=True)"
 
@@ -138,12 +140,12 @@ KINDS = (
             (("rms = nn.sqrt(nn.mean({v} ** 2, {dim}, keepdim=True) + {eps})", False), ("{v} / rms", True)),
             (("rms = nn.sqrt(nn.mean({v} * {v}, {dim}, keepdim=True) + {eps})", False), ("{v} / rms", True)),
         ),
-        (MEAN_SQUARE,), "{v} * total", SUM_COST,
+        (MEAN_SQUARE,), "{v} * rrms", SUM_COST,
         weight=6,
     ),
     RowKind(
         "rms_norm_weight", ((("nn.rms_norm({v}, {shape}{affine}, eps={eps})", False),),),
-        (MEAN_SQUARE,), "{v} * total", SUM_COST,
+        (MEAN_SQUARE,), "{v} * rrms", SUM_COST,
         affine="required", weight=3,
     ),
     RowKind(
@@ -153,7 +155,7 @@ KINDS = (
             (("{v} / (nn.sqrt(nn.sum({v} * {v}, {dim}, keepdim=True)) + {eps})", True),),
             (("norm = nn.norm({v}, p=2, {dim}, keepdim=True)", False), ("{v} / (norm + {eps})", True)),
         ),
-        (dataclasses.replace(SQUARES, finish="total = sqrtf(total) + {eps};"),), "{v} / total", SUM_COST, gives=BOUNDED,
+        (dataclasses.replace(NORM, finish="norm = sqrtf(norm) + {eps};"),), "{v} / norm", SUM_COST, gives=BOUNDED,
         weight=3,
     ),
     RowKind(
@@ -163,7 +165,7 @@ KINDS = (
             (("{v} / nn.sqrt(nn.sum({v} ** 2, {dim}, keepdim=True))", True),),
             (("norm = nn.norm({v}, p=2, {dim}, keepdim=True)", False), ("{v} / norm", True)),
         ),
-        (dataclasses.replace(SQUARES, finish="total = sqrtf(total);"),), "{v} / total", SUM_COST, gives=BOUNDED,
+        (NORM,), "{v} / norm", SUM_COST, gives=BOUNDED,
         weight=4,
     ),
     RowKind(

@@ -83,7 +83,8 @@ class Setting:
         """The loop that writes the outputs."""
         final, head = self.spec.kind.final, []
         if self.reciprocal:
-            final, head = final.replace("/ total", "* inverse"), ["float inverse = 1.0f / total;"]
+            divisor = "norm" if "/ norm" in final else "total"
+            final, head = final.replace(f"/ {divisor}", "* inverse"), [f"float inverse = 1.0f / {divisor};"]
         if self.spec.kind.reduces:
             lines = self.store(path, self.filled(final, path))
             return lines if path.stride == "1" else block("if (threadIdx.x == 0)", lines)
@@ -135,10 +136,10 @@ def _factor(text: str) -> str:
 
 
 def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...]) -> Setting:
-    taken = (*spec.arguments, "total", "best", "mean", "part", "inner", "depth", "base", "inverse")
+    taken = (*spec.arguments, "total", "best", "mean", "norm", "rrms", "part", "inner", "depth", "base", "inverse")
     wording = style.draw(rng, taken, blocks)
     extents = layout.extents(rng, spec.lines, spec.main, (*spec.arguments, wording.out))
-    reciprocal = "/ total" in spec.kind.final and rng.random() < 0.35
+    reciprocal = "/" in spec.kind.final and not spec.kind.reduces and rng.random() < 0.35
     name = row_name(rng, spec.prologue, spec.kind.name, spec.epilogue)
     return Setting(wording, extents, spec, name, reciprocal)
 

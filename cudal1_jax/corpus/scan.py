@@ -183,8 +183,16 @@ def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...]) -> Setting:
         "start",
         "up",
         "left",
+        "row",
+        "j",
+        "rows",
+        "columns",
     )
-    wording = style.draw(rng, taken, blocks)
+    drawn = style.draw(rng, taken, blocks)
+    # A prefix is wrong as soon as one index is: every form spells its indices alike, and little else varies.
+    wording = dataclasses.replace(
+        drawn, row="row", column="j", rows="rows", columns="columns", block_text=False, restrict=False
+    )
     extents = layout.extents(rng, spec.lines, spec.main, (*spec.arguments, wording.out))
     return Setting(wording, extents, spec, scan_name(rng, spec.prologue, spec.name, spec.epilogue))
 
@@ -196,8 +204,7 @@ def _loop(spec: Spec, path: Walk, body: list[str]) -> list[str]:
 def thread_per_row(spec: Spec, rng: Random) -> Program:
     setting = _setting(spec, rng, (32, 64, 128, 256))
     path = walk.thread_per_row(setting.style, setting.extents)
-    index = setting.style.index
-    body = [f"float total = {spec.start};", *_loop(spec, path, [f"int {index} = {path.at};", *setting.advance(index)])]
+    body = [f"float total = {spec.start};", *_loop(spec, path, [f"int at = {path.at};", *setting.advance("at")])]
     return Program(
         text=setting.program(path, body),
         form="thread",
@@ -257,21 +264,20 @@ def chunked_block(spec: Spec, rng: Random) -> Program:
     path = walk.block_per_row(wording, setting.extents)
     j, n, threads = path.position, path.length, wording.block
     at = path.at if not spec.reverse else f"{path.line} * {n} + {n} - 1 - {j}"
+    place = f"int at = {at};"
     head = f"for (int {j} = first; {j} < last; ++{j})"
-    lines, last = setting.element(at)
-    if not last.isidentifier() and spec.prologue.steps:
-        lines, last = setting.value(at), wording.value
+    lines, last = setting.element("at")
     body = [
         f"__shared__ float sums[{threads}];",
         f"int t = threadIdx.x, size = ({n} + {threads - 1}) / {threads};",
         f"int first = t * size, last = min(first + size, {n});",
         f"float total = {spec.start};",
-        *block(head, [*lines, f"total {spec.operator} {last};"]),
+        *block(head, [place, *lines, f"total {spec.operator} {last};"]),
         "sums[t] = total;",
         "__syncthreads();",
         f"total = {spec.start};",
         f"for (int s = 0; s < t; ++s) total {spec.operator} sums[s];",
-        *block(head, setting.advance(at)),
+        *block(head, [place, *setting.advance("at")]),
     ]
     return Program(
         text=setting.program(path, body),
@@ -287,7 +293,7 @@ def warp_scan(spec: Spec, rng: Random) -> Program:
     setting = _setting(spec, rng, (32,))
     wording = setting.style
     path = walk.warp_per_row(wording, setting.extents)
-    j, n, v = path.position, path.length, wording.value
+    j, n = path.position, path.length
     place = f"{n} - 1 - {j}" if spec.reverse else j
     body = [
         f"float carry = {spec.start};",
@@ -308,7 +314,6 @@ def warp_scan(spec: Spec, rng: Random) -> Program:
             ],
         ),
     ]
-    del v
     return Program(
         text=setting.program(path, body),
         form="warp",

@@ -23,7 +23,7 @@ class Style:
     block: int  # threads per block
     block_text: bool  # index with the literal block size instead of blockDim.x
     restrict: bool  # pointers carry __restrict__
-    suffix: str  # makes helper names differ
+    wide: bool  # where lines begin is computed in size_t
 
     @property
     def thread(self) -> str:
@@ -71,5 +71,5 @@ def draw(rng: Random, taken: Iterable[str], blocks: tuple[int, ...] = BLOCKS) ->
         block=rng.choice(blocks),
         block_text=rng.random() < 0.3,
         restrict=rng.random() < 0.15,
-        suffix=name("f", "g", "step", "act"),
+        wide=rng.random() < 0.25,
     )

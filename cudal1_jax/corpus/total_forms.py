@@ -7,7 +7,7 @@ from random import Random
 from cudal1_jax.corpus import chain as chains
 from cudal1_jax.corpus import layout, style
 from cudal1_jax.corpus.chain import Chain
-from cudal1_jax.corpus.fold import Fold
+from cudal1_jax.corpus.fold import SUM, Fold
 from cudal1_jax.corpus.naming import total_name
 from cudal1_jax.corpus.program import Kernel, Launch, Program, block, render
 from cudal1_jax.corpus.style import Style
@@ -148,6 +148,37 @@ def two_stages(spec: Spec, rng: Random) -> Program:
         techniques=("two-stage reduction", "shared-memory reduction", "grid-stride loop", *_fused(spec)),
         design=f"Two kernels: {blocks} blocks of {threads} threads leave partial results, a second one combines.",
         trait=f"spreads the reads over {blocks} blocks and combines in a second kernel",
+    )
+
+
+def atomic_blocks(spec: Spec, rng: Random) -> Program:
+    """As `two_stages`, the blocks' results added up by one atomic each instead of a second kernel."""
+    setting = _setting(spec, rng, (64, 128, 256, 256))
+    wording, acc = setting.style, spec.fold.variable
+    i, n, threads = wording.index, wording.count, wording.block
+    blocks = rng.choice((32, 64, 128, 256))
+    head = f"for (long long {i} = blockIdx.x * {threads} + t; {i} < {n}; {i} += gridDim.x * {threads})"
+    body = [
+        f"__shared__ float part[{threads}];",
+        "int t = threadIdx.x;",
+        f"float {acc} = {spec.fold.start};",
+        *block(head, setting.update(acc, i)),
+        f"part[t] = {acc};",
+        "__syncthreads();",
+        *setting.tree("part", threads),
+        f"if (t == 0) atomicAdd({wording.out}, {spec.fold.finished('part[0]', n)});",
+    ]
+    parameters = (*setting.parameters(spec.pointers, wording.out, ()), f"long long {n}")
+    launch = Launch(
+        setting.kernel, str(blocks), str(threads), (*spec.pointers, wording.out, f"{spec.main}.size")
+    ).line()
+    statements = [f"{wording.out} = cp.zeros((), cp.float32)", launch, f"return {wording.out}"]
+    return Program(
+        text=render(wording, [Kernel(setting.kernel, parameters, tuple(body))], spec.arguments, statements),
+        form="atomic",
+        techniques=("atomics", "shared-memory reduction", "grid-stride loop", *_fused(spec)),
+        design=f"{blocks} blocks of {threads} threads stride over all elements; each adds its result with one atomic.",
+        trait=f"spreads the reads over {blocks} blocks that add their results with atomics",
     )
 
 
@@ -295,6 +326,8 @@ def _fused(spec: Spec) -> tuple[str, ...]:
 def forms(spec: Spec) -> tuple[Callable[[Spec, Random], Program], ...]:
     """Forms whose threads add up few enough elements each."""
     suited: tuple[Callable[[Spec, Random], Program], ...] = (single_block, two_stages, thread_partials)
+    if spec.fold.merge == SUM and spec.fold.finish in ("{a}", "{a} / {n}") and not spec.epilogue.steps:
+        suited = (*suited, atomic_blocks)
     if spec.fold.exact or spec.elements <= 32 * layout.LONGEST_SUM:
         suited = (*suited, single_warp_tree)
     if spec.fold.exact or spec.elements <= 128 * layout.LONGEST_SUM:

@@ -17,7 +17,7 @@ from evaluator.tasks.task import Array
 
 FAMILY = "matmul"
 MUL = next(kind for kind in BINARY if kind.name == "mul")
-NAMES = (("A", "B"), ("A", "v"), ("A", "x"), ("w", "x"), ("M", "v"), ("matrix", "vector"))
+NAMES = (("A", "v"), ("A", "x"), ("w", "x"), ("M", "v"), ("matrix", "vector"))
 BOTTLENECKS = (
     "Every element of the matrix is used once: reading it bounds the time, the vector is reused.",
     "One multiply-add per matrix element, so the product is as fast as the matrix can be read.",
@@ -31,7 +31,7 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
     lines = Lines(shape, (1 if rows else 0,))
     keepdim = rng.random() < 0.6
     text, extent, first = _product(rng, matrix, vector, rows, keepdim, lines.length)
-    after = rng.choice((0, 1, 1, 1, 2, 2, 3)) if rows else rng.choice((0, 0, 1, 1, 2))
+    after = rng.choice((0, 1, 1, 1, 2, 2, 3)) if rows else rng.choice((0, 1, 1, 1, 2))
     out_shape = lines.reduced(keepdim)
     operands, others = draw_operands(rng, out_shape, int(after > 0 and rng.random() < 0.4), matrix, ("full",))
     if vector.lower() in {array.name.lower() for array in others}:

@@ -98,7 +98,9 @@ def thread_per_line_2d(style: Style, extents: Extents) -> Walk:
         intro=(
             f"int {c} = {style.thread};",
             f"if ({c} >= inner) return;",
-            f"int base = blockIdx.y * depth * inner + {c};",
+            f"size_t base = (size_t)blockIdx.y * depth * inner + {c};"
+            if style.wide
+            else f"int base = blockIdx.y * depth * inner + {c};",
         ),
         first="0",
         stride="1",

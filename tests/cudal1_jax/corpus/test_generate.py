@@ -3,6 +3,7 @@ import collections
 import pytest
 
 from cudal1_jax.corpus import canonical, generate
+from cudal1_jax.corpus.example import stream_digest
 from cudal1_jax.policy import tokenizer
 from evaluator.program.extract import extract
 from evaluator.program.screen import screen
@@ -65,7 +66,11 @@ def test_what_is_said_before_the_code_is_short(singles):
     assert max(len(encode(each.completion.split("## Code")[0])) for each in singles) <= 100  # headings included
 
 
-def test_a_contest_has_candidates_of_different_forms():
-    for contest in generate.contests(0, 0, 40, frozenset(), any_length):
-        assert len({program.form for program in contest.candidates}) == generate.CANDIDATES
-        assert len({program.trait for program in contest.candidates}) == generate.CANDIDATES
+def test_a_contest_has_six_programs_of_as_many_forms_as_there_are():
+    made = generate.contests(0, 0, 40, frozenset(), any_length)
+    for contest in made:
+        streams = {stream_digest(program.text) for program in contest.candidates}
+        assert len(streams) == len(contest.candidates) == generate.CANDIDATES
+    forms = [len({program.form for program in contest.candidates}) for contest in made]
+    assert min(forms) >= 2
+    assert sum(forms) / len(forms) > 3.2  # strided scans have two forms, most families five or more

@@ -8,7 +8,9 @@ from cudal1_jax.corpus.__main__ import main
 from cudal1_jax.corpus.folder import CorpusError, Recipe
 from cudal1_jax.corpus.make import make
 
-RECIPE = Recipe(seed=0, count=60, contrastive_share=0.25, most_tokens=420, version="test", shard=20)
+RECIPE = Recipe(
+    seed=0, singles=45, contests=15, per_contest=4, kernel_contests=0, most_tokens=420, version="test", shard=20
+)
 
 
 def digests(out: Path) -> dict[str, str]:
@@ -33,7 +35,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(whole, tmp_path):
     out = tmp_path / "corpus"
     make(out, RECIPE, workers=1)
     folder.shard_path(out, "single", 2).unlink()
-    folder.shard_path(out, "contest", 0).unlink()
+    folder.shard_path(out, "contest", 7).unlink()
     (out / "single" / ".00002.jsonl.partial").write_text('{"kind": "sing')  # what a kill in the middle leaves
     make(out, RECIPE, workers=1)
     (out / "single" / ".00002.jsonl.partial").unlink(missing_ok=True)
@@ -47,8 +49,8 @@ def test_the_number_of_processes_does_not_show(whole, tmp_path):
 
 
 def test_another_recipe_is_refused_with_what_differs(whole):
-    with pytest.raises(CorpusError, match=r"count 60 there, 80 asked.*remove it or choose another folder"):
-        make(whole, Recipe(**{**vars(RECIPE), "count": 80}), workers=1)
+    with pytest.raises(CorpusError, match=r"singles 45 there, 80 asked.*remove it or choose another folder"):
+        make(whole, Recipe(**{**vars(RECIPE), "singles": 80}), workers=1)
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
@@ -67,7 +69,7 @@ def test_a_damaged_line_is_named(whole, tmp_path):
 
 
 def test_the_command_describes_what_it_made(tmp_path, capsys):
-    arguments = [f"--out={tmp_path / 'c'}", "--count=8", "--contrastive_share=0", "--workers=1"]
+    arguments = [f"--out={tmp_path / 'c'}", "--singles=8", "--contests=0", "--kernel_contests=0", "--workers=1"]
     assert main(arguments) == 0
     manifest = folder.read_manifest(tmp_path / "c")
     assert manifest["complete"]
@@ -80,5 +82,5 @@ def test_wrong_use_of_the_command_exits_with_2(tmp_path, capsys):
     assert main(["verify", f"--out={tmp_path / 'nothing'}"]) == 2
     assert "holds no corpus: make one with" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
-        main(["--count=0"])
+        main(["--singles=0"])
     assert stop.value.code == 2

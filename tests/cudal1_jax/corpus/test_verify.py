@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
-from cudal1_jax.corpus import families, folder, verify
+from cudal1_jax.corpus import families, verify
 from cudal1_jax.corpus.folder import Recipe
 from cudal1_jax.corpus.make import make
+from evaluator.judge.baseline import kernels_folder
 from evaluator.judge.ladder import Judge
 from evaluator.records import Outcome
 
@@ -46,9 +47,9 @@ def test_a_table_counts_by_family_and_form_and_names_what_failed():
 @pytest.mark.timeout(3600)
 def test_every_program_of_a_corpus_is_ok(tmp_path):
     recipe = Recipe(
-        seed=7, count=600, contrastive_share=0.25, most_tokens=420, version=folder.generator_version(), shard=200
+        seed=7, singles=450, contests=50, per_contest=8, kernel_contests=1, most_tokens=420, version="test", shard=200
     )
-    make(tmp_path / "corpus", recipe, workers=2)
+    make(tmp_path / "corpus", recipe, workers=2, kernels=kernels_folder())
     found = verify.verify(tmp_path / "corpus", share=1.0, seed=0, workers=2)
     assert sum(judged for _, judged, _ in found.values()) >= 600
     assert [fault for _, _, faults in found.values() for fault in faults] == []

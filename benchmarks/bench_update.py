@@ -53,20 +53,22 @@ def grpo(options: argparse.Namespace, params: dict, adapter: lora.Adapter) -> It
         ids,
         advantages=draw.normal(size=options.group).tolist(),
         sampler_logprobs=[[-1.0] * len(row) for row in ids],
-        bucket=options.completion_bucket,
+        bucket=512,
     )
     tokens = options.prompt_tokens + sum(map(len, ids))
-    print(f"{tokens} real tokens; padded: prompt {prompts.tokens.shape}, completions {rows.tokens.shape}")
+    shared, rows = batch.split(
+        prompts, rows, slices=1, micro_batches=options.micro_batches, bucket=options.completion_bucket
+    )
+    print(f"{tokens} real tokens; prompt {shared.tokens.size}, completions {options.micro_batches} x {rows.row_tokens}")
     score = objectives.make_scorer(SMOLLM2_135M, temperature=1.0, compute_dtype=jnp.dtype(options.dtype))
-    yield "reference", tokens, lambda: score(adapter, params, prompts, rows)
+    yield "reference", tokens, lambda: score(adapter, params, shared, rows)
 
-    rows = dataclasses.replace(rows, reference_logprobs=score(adapter, params, prompts, rows))
+    rows = dataclasses.replace(rows, reference_logprobs=score(adapter, params, shared, rows))
     objective = objectives.grpo(
         SMOLLM2_135M, clip_low=0.2, clip_high=0.28, kl=losses.kl_k3, kl_weight=0.02, aggregate=losses.token_mean,
         temperature=1.0, on_policy=True, compute_dtype=jnp.dtype(options.dtype), remat=options.remat,
     )  # fmt: skip
-    parts = step.split(prompts, rows, slices=1, micro_batches=options.micro_batches)
-    yield "update", tokens, updating(objective, adapter, params, *parts)
+    yield "update", tokens, updating(objective, adapter, params, shared, rows)
 
 
 def sft(options: argparse.Namespace, params: dict, adapter: lora.Adapter) -> Iterator[tuple[str, int, Callable]]:

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cudal1_jax.learn import step
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +25,11 @@ class Completions:
     """B = N * G completions in prompt order."""
 
     tokens: jax.Array  # [B, T] int32, the end-of-turn token included where one was sampled
-    mask: jax.Array  # [B, T] float32, 1 on tokens the policy chose
+    mask: jax.Array  # [B, T] float32, 1 on a completion's tokens, which come first in its row
     advantages: jax.Array  # [B] float32
     sampler_logprobs: jax.Array  # [B, T] float32, as the sampler saw them, at the run's temperature
-    reference_logprobs: jax.Array  # [B, T] float32, of the policy the stage began with
+    reference_logprobs: jax.Array  # [B, T] float32, of the policy the stage began with; NaN: that is the present one
+    row_tokens: int | None = dataclasses.field(default=None, metadata={"static": True})  # C of `completion_logprobs`
 
 
 @jax.tree_util.register_dataclass
@@ -53,7 +56,7 @@ def completions(
     sampler_logprobs: Sequence[Sequence[float]],
     bucket: int,
 ) -> Completions:
-    """Completions padded likewise; reference log-probs are zeros until `dataclasses.replace` puts them in.
+    """Completions padded likewise; reference log-probs are NaN until `dataclasses.replace` puts them in.
 
     ValueError where the lists do not belong together. An empty completion is allowed: it has no token in the loss.
     """
@@ -70,8 +73,35 @@ def completions(
         mask=jnp.asarray(mask),
         advantages=jnp.asarray(advantages, jnp.float32),
         sampler_logprobs=jnp.asarray(_padded(sampler_logprobs, np.float32, bucket)),
-        reference_logprobs=jnp.zeros(tokens.shape, jnp.float32),
+        reference_logprobs=jnp.full(tokens.shape, jnp.nan, jnp.float32),
     )
+
+
+def split(
+    prompts: Prompts, completions: Completions, *, slices: int, micro_batches: int, bucket: int
+) -> tuple[Prompts, Completions]:
+    """`step.split` into micro-batches of about the same number of tokens; packed rows are multiples of `bucket`.
+
+    The completions of a prompt change their order for it. ValueError where the numbers do not divide.
+    """
+    N = len(prompts.lengths)
+    lengths = np.asarray(completions.mask).sum(axis=1).astype(int)
+    if len(lengths) % (N * micro_batches):
+        return step.split(prompts, completions, slices=slices, micro_batches=micro_batches)  # says what does not divide
+    groups = lengths.reshape(N, -1)
+    order = np.stack([_balanced(group, micro_batches) for group in groups])
+    packed = np.take_along_axis(groups, order, axis=1).reshape(N, micro_batches, -1).sum(axis=2)
+    flat = (order + groups.shape[1] * np.arange(N)[:, None]).reshape(-1)
+    rows = jax.tree.map(lambda x: np.asarray(x)[flat], completions)
+    rows = dataclasses.replace(rows, row_tokens=max(1, -(-int(packed.max()) // bucket)) * bucket)
+    return step.split(prompts, rows, slices=slices, micro_batches=micro_batches)
+
+
+def _balanced(lengths: np.ndarray, parts: int) -> np.ndarray:
+    """An order of the rows in which `parts` consecutive runs of one size have sums that are close: long with short."""
+    ranks = np.arange(len(lengths)).reshape(-1, parts)
+    ranks[1::2] = ranks[1::2, ::-1]
+    return np.argsort(-lengths, kind="stable")[ranks.T.reshape(-1)]
 
 
 def _padded(rows: Sequence[Sequence[float]], dtype: type, bucket: int) -> np.ndarray:

@@ -66,19 +66,32 @@ def completion_logprobs(
     temperature: float,
     chunk: int,
     remat: bool,
+    row_tokens: int | None = None,
     table_is_trained: bool = False,
 ) -> jax.Array:
     """Log-probs [B, T] of completions [B, T] after N prompts whose pass was made once by `decoder.prefill`.
 
-    Row b continues prompt b // (B / N): prefix [L, N, K, P, d], last_hidden [N, D], prompt_lengths [N].
+    Row b continues prompt b // (B / N): prefix [L, N, K, P, d], last_hidden [N, D], prompt_lengths [N]. The mask is 1
+    on a completion's tokens, from its first to its last. They are packed, so that padding is not computed: all of a
+    prompt into one row of `row_tokens`, which must hold them (None: as many as their padded rows have).
     """
-    before = decoder.forward_with_prefix(config, params, prefix, prompt_lengths, tokens[:, :-1], adapter, remat)
-    first = jnp.repeat(last_hidden, tokens.shape[0] // last_hidden.shape[0], axis=0)[:, None]  # predicts token 0
-    hidden = jnp.concatenate([first, before], axis=1)
-    table = unembedding(config, params)
-    return token_logprobs(
-        hidden, table, tokens, mask, temperature=temperature, chunk=chunk, table_is_trained=table_is_trained
+    N, T = last_hidden.shape[0], tokens.shape[1]
+    order = jnp.argsort(mask.reshape(N, -1) <= 0, axis=1, stable=True)[:, :row_tokens]  # [N, C] of B / N * T places
+
+    def packed(x: jax.Array) -> jax.Array:
+        return jnp.take_along_axis(x.reshape(N, -1), order, axis=1)
+
+    own, offsets = packed(tokens), order % T
+    hidden = decoder.forward_with_prefix(
+        config, params, prefix, prompt_lengths, own, adapter, remat, offsets=offsets, segment_ids=order // T
     )
+    before = jnp.where(offsets[..., None] == 0, last_hidden[:, None], jnp.roll(hidden, 1, axis=1))
+    found = token_logprobs(
+        before, unembedding(config, params), own, packed(mask),
+        temperature=temperature, chunk=chunk, table_is_trained=table_is_trained,
+    )  # fmt: skip
+    places = jnp.zeros(mask.shape, jnp.float32).reshape(N, -1)
+    return places.at[jnp.arange(N)[:, None], order].set(found, unique_indices=True).reshape(mask.shape)
 
 
 def next_token_logprobs(

@@ -32,7 +32,7 @@ def grpo(
     on_policy: bool,
     importance_cap: float | None = None,
     compute_dtype: jnp.dtype = jnp.float32,
-    chunk: int = 512,
+    chunk: int = 256,
     remat: bool = False,
     full: bool = False,
 ) -> Objective:
@@ -52,16 +52,17 @@ def grpo(
         present = score(trainable, frozen, encoding, prompts, rows)
         fixed = jax.lax.stop_gradient(present)
         old = fixed if on_policy else rows.sampler_logprobs
+        reference = jnp.where(jnp.isnan(rows.reference_logprobs), fixed, rows.reference_logprobs)
         weights = None
         if importance_cap is not None:
             weights = losses.truncated_importance(fixed, rows.sampler_logprobs, cap=importance_cap)
         clip = {"clip_low": clip_low, "clip_high": clip_high}
         total = losses.grpo(
-            present, old, rows.reference_logprobs, rows.advantages, rows.mask,
+            present, old, reference, rows.advantages, rows.mask,
             **clip, kl=kl, kl_weight=kl_weight, aggregate=aggregate, weights=weights,
         )  # fmt: skip
         return total, {
-            "kl": losses.token_mean(losses.kl_k3(fixed, rows.reference_logprobs), rows.mask),
+            "kl": losses.token_mean(losses.kl_k3(fixed, reference), rows.mask),
             "clip_fraction": losses.token_mean(losses.clip_active(fixed, old, rows.advantages, **clip), rows.mask),
             "sampler_gap": losses.token_mean(jnp.abs(fixed - rows.sampler_logprobs), rows.mask),
         }
@@ -75,7 +76,7 @@ def reinforce(
     aggregate: Aggregate,
     temperature: float,
     compute_dtype: jnp.dtype = jnp.float32,
-    chunk: int = 512,
+    chunk: int = 256,
     remat: bool = False,
     full: bool = False,
 ) -> Objective:
@@ -98,7 +99,7 @@ def cross_entropy(
     config: DecoderConfig,
     *,
     compute_dtype: jnp.dtype = jnp.float32,
-    chunk: int = 512,
+    chunk: int = 256,
     remat: bool = False,
     fused_attention: bool = False,
     full: bool = False,
@@ -123,10 +124,10 @@ def make_scorer(
     *,
     temperature: float,
     compute_dtype: jnp.dtype = jnp.float32,
-    chunk: int = 512,
+    chunk: int = 256,
     full: bool = False,
 ) -> Callable[[PyTree, PyTree, Prompts, Completions], jax.Array]:
-    """The jitted score(trainable, frozen, prompts, completions) -> log-probs [B, T], forward only.
+    """The jitted score(trainable, frozen, *parts) -> log-probs [S, M, B, T], forward only; parts as of `batch.split`.
 
     With the values the stage began with (base + its first adapter) these are the reference log-probs.
     """
@@ -134,7 +135,11 @@ def make_scorer(
     score = _completion_scorer(config, compute_dtype, temperature, chunk, False, full)
 
     def scored(trainable: PyTree, frozen: PyTree, prompts: Prompts, rows: Completions) -> jax.Array:
-        return score(trainable, frozen, encode(trainable, frozen, prompts), prompts, rows)
+        def of_slice(part: tuple[Prompts, Completions]) -> jax.Array:
+            encoding = encode(trainable, frozen, part[0])
+            return jax.lax.map(lambda micro: score(trainable, frozen, encoding, part[0], micro), part[1])
+
+        return jax.lax.map(of_slice, (prompts, rows))
 
     return jax.jit(scored)
 
@@ -163,7 +168,7 @@ def _completion_scorer(
         prefix, last_hidden = encoding
         return logprobs.completion_logprobs(
             config, params, adapter, prefix, last_hidden, prompts.lengths, rows.tokens, rows.mask,
-            temperature=temperature, chunk=chunk, remat=remat, table_is_trained=full,
+            temperature=temperature, chunk=chunk, remat=remat, row_tokens=rows.row_tokens, table_is_trained=full,
         )  # fmt: skip
 
     return score

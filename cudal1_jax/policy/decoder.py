@@ -69,17 +69,20 @@ def forward_with_prefix(
     tokens: jax.Array,
     adapter: Adapter | None = None,
     remat: bool = False,
+    offsets: jax.Array | None = None,
+    segment_ids: jax.Array | None = None,
 ) -> jax.Array:
     """Final hidden states [B, T, D] of tokens [B, T] that continue N prompts; row b continues prompt b // (B / N).
 
     prefix [L, N, K, P, d] comes from `prefill`: inside the same differentiated function, gradients reach the prompt.
+    offsets [B, T], from the prompt's end, default to 0, 1, ...; with segment_ids [B, T] several continuations of a
+    prompt lie in one row.
     """
-    B, T = tokens.shape
-    N = prefix_lengths.shape[0]
+    B, N = tokens.shape[0], prefix_lengths.shape[0]
     if B % N:
         raise ValueError(f"{B} rows cannot be shared evenly by {N} prompts")
-    positions = jnp.repeat(prefix_lengths, B // N)[:, None] + jnp.arange(T)[None, :]
-    hidden, _ = _run(config, params, tokens, positions, None, (prefix, prefix_lengths), adapter, remat)
+    positions = jnp.repeat(prefix_lengths, B // N)[:, None] + _positions(tokens, offsets)
+    hidden, _ = _run(config, params, tokens, positions, segment_ids, (prefix, prefix_lengths), adapter, remat)
     return hidden
 
 

@@ -22,7 +22,6 @@ from evaluator.records import Verdict
 
 Reference = Callable[[Adapter, Any, Prompts, Completions], jax.Array]
 
-
 Learn = Callable[[TrainState, Sequence[Prompt], Sequence[Sample], Sequence[float]], tuple[TrainState, dict[str, float]]]
 """(state, prompts, samples, advantages) -> (next state, metrics); the state passed in is used up"""
 
@@ -36,12 +35,14 @@ def build(
     micro_batches: int,
     prompt_bucket: int,
     completion_bucket: int,
+    completion_tokens: int,
 ) -> tuple[Learn, TrainState]:
     """A function that makes one update on an iteration's samples, and the state with which a stage begins.
 
-    `reference`: log-probs under the policy that the stage began with, None where the objective asks for none.
-    `micro_batches`: parts of a group that are differentiated one after another. Prompts and completions are padded to
-    multiples of their buckets, in tokens, so that few shapes are compiled.
+    `reference`: log-probs under the policy that the stage began with, None where the objective asks for none; before
+    the first update that is the policy itself. `micro_batches`: parts of a group that are differentiated one after
+    another. Prompts, and the packed completions of a micro-batch, are padded to multiples of their buckets, in tokens,
+    so that few shapes are compiled; a completion has at most `completion_tokens`.
     """
     update = step.make_update(objective, optimizer)
     pace = progress.Pace("updating", "token")
@@ -56,14 +57,16 @@ def build(
             [sample.tokens.tolist() for sample in samples],
             advantages=advantages,
             sampler_logprobs=[sample.logprobs.tolist() for sample in samples],
-            bucket=completion_bucket,
+            bucket=completion_tokens,
         )
         with pace.working(int(np.sum(shared.lengths) + np.sum(rows.mask))):
-            if reference is not None:
+            shared, rows = batch.split(
+                shared, rows, slices=len(prompts), micro_batches=micro_batches, bucket=completion_bucket
+            )
+            if reference is not None and int(state.step):
                 logprobs = reference(policy.adapter, policy.params, shared, rows)
                 rows = dataclasses.replace(rows, reference_logprobs=logprobs)
-            cut = step.split(shared, rows, slices=len(prompts), micro_batches=micro_batches)
-            state, metrics = update(state, policy.params, *cut)
+            state, metrics = update(state, policy.params, shared, rows)
             learnt = {f"learn/{name}": float(value) for name, value in metrics.items()}
         return state, {"learn/skipped": 0.0, **learnt}
 

@@ -89,14 +89,14 @@ def select(config: ConfigDict) -> Select:
 
 
 def load_policy(config: ConfigDict) -> Policy:
-    """The policy of a config. RunError: a file that is missing or does not fit."""
+    """The policy of a config; of stage 1, which samples nothing, in one dtype. RunError: a file missing or unfit."""
     return policy.load(
         gguf_path=config.policy.gguf,
         adapter=config.policy.adapter,
         rank=config.policy.rank,
         targets=tuple(config.policy.targets),
         seed=config.seed,
-        rollout_dtype=config.policy.rollout_dtype,
+        rollout_dtype=config.policy.get("rollout_dtype", config.policy.update_dtype),
         update_dtype=config.policy.update_dtype,
     )
 
@@ -168,6 +168,7 @@ def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
         micro_batches=config.learn.micro_batches,
         prompt_bucket=config.learn.prompt_bucket,
         completion_bucket=config.learn.completion_bucket,
+        completion_tokens=config.rollout.completion_tokens,
     )
 
 
@@ -187,6 +188,7 @@ def reinforce(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
         micro_batches=config.learn.micro_batches,
         prompt_bucket=config.learn.prompt_bucket,
         completion_bucket=config.learn.completion_bucket,
+        completion_tokens=config.rollout.completion_tokens,
     )
 
 

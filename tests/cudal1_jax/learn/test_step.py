@@ -1,6 +1,7 @@
 """Updates: exact under any micro-batches and slices, donating, and the same for a prompt that is shared or alone."""
 
 import dataclasses
+import functools
 import warnings
 
 import jax
@@ -62,8 +63,31 @@ def test_split_keeps_the_rows_of_a_prompt_with_it(grpo_batch):
 
 @pytest.mark.parametrize(("slices", "micro_batches"), [(3, 1), (1, 3), (2, 8)])
 def test_a_batch_that_does_not_divide_is_refused(grpo_batch, slices, micro_batches):
-    with pytest.raises(ValueError, match="2 prompts with 8 rows cannot be split"):
-        step.split(*grpo_batch, slices=slices, micro_batches=micro_batches)
+    for split in (step.split, functools.partial(batch.split, bucket=1)):
+        with pytest.raises(ValueError, match="2 prompts with 8 rows cannot be split"):
+            split(*grpo_batch, slices=slices, micro_batches=micro_batches)
+
+
+def test_packed_completions_have_the_gradients_and_log_probs_of_padded_ones(toy, grpo_batch):
+    prompts, rows = grpo_batch
+    goal, score = objective(toy, losses.sequence_mean), objectives.make_scorer(toy.config, temperature=0.9, chunk=8)
+    accumulate = jax.jit(lambda shared, rows: step.accumulate(goal, toy.adapter, toy.params, shared, rows))
+    padded = step.split(prompts, rows, slices=1, micro_batches=1)
+    packed = batch.split(prompts, rows, slices=2, micro_batches=2, bucket=2)
+    assert packed[1].row_tokens == 6  # of 16 places: lengths 3 1 5 2 | 4 0 5 1 become 5 + 1, 3 + 2 | 5 + 0, 4 + 1
+    assert_close(accumulate(*packed), accumulate(*padded))
+    ours, plain = score(toy.adapter, toy.params, *packed), score(toy.adapter, toy.params, *padded)[0, 0]
+    by_row = {tuple(tokens): line for tokens, line in zip(rows.tokens.tolist(), plain, strict=True)}
+    found = zip(packed[1].tokens.reshape(N * G, -1).tolist(), ours.reshape(N * G, -1), strict=True)
+    assert all(np.allclose(line, by_row[tuple(tokens)], atol=1e-5) for tokens, line in found)
+
+
+def test_micro_batches_are_balanced_and_keep_every_row_with_its_prompt(grpo_batch):
+    _, rows = batch.split(*grpo_batch, slices=1, micro_batches=2, bucket=1)
+    sizes = rows.mask.sum(axis=-1).astype(int).tolist()  # [1, M, N G / M]: of both prompts two rows
+    assert sizes == [[[5, 1, 5, 0], [3, 2, 4, 1]]]
+    assert rows.row_tokens == 6
+    assert sorted(np.ravel(rows.advantages)) == sorted(np.ravel(grpo_batch[1].advantages))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +137,8 @@ def test_a_batch_without_tokens_changes_nothing(toy, grpo_batch, update):
 
 def test_on_policy_is_off_policy_at_ratio_one_and_the_kl_to_the_beginning_is_zero(toy, grpo_batch):
     prompts, rows = grpo_batch
-    logprobs = objectives.make_scorer(toy.config, temperature=0.9, chunk=8)(toy.adapter, toy.params, prompts, rows)
+    score = objectives.make_scorer(toy.config, temperature=0.9, chunk=8)
+    logprobs = score(toy.adapter, toy.params, *step.split(prompts, rows, slices=1, micro_batches=1))[0, 0]
     exact = dataclasses.replace(rows, sampler_logprobs=logprobs, reference_logprobs=logprobs)
     none = dataclasses.replace(exact, sampler_logprobs=jnp.zeros_like(logprobs))  # on-policy must not look at them
 
@@ -126,6 +151,10 @@ def test_on_policy_is_off_policy_at_ratio_one_and_the_kl_to_the_beginning_is_zer
     assert_close(ours, expected)
     assert abs(float(totals["kl"].sum)) < 1e-6
     assert float(others["sampler_gap"].sum) < 1e-4 < float(totals["sampler_gap"].sum)
+    unscored = dataclasses.replace(none, reference_logprobs=jnp.full_like(logprobs, jnp.nan))
+    again, totals = accumulate(unscored, True)  # no reference pass: it is the present policy
+    assert_close(again, ours)
+    assert float(totals["kl"].sum) == 0.0
 
 
 def test_full_fine_tuning_trains_every_parameter(toy, grpo_batch):

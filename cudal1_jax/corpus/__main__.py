@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kernel_contests", type=_count, default=5, help="contests for each task of kernels/")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--most_tokens", type=_positive, default=420, help="tokens of a program")
+    parser.add_argument("--most_tokens", type=_positive, default=436, help="tokens of a program")
     parser.add_argument("--measure", action="store_true", help="time contests and write the contrastive examples")
     parser.add_argument("--share", type=_share, default=0.02, help="verify: share of every family and form")
     return parser

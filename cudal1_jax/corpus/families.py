@@ -19,8 +19,9 @@ from cudal1_jax.corpus.workload import Workload
 Draw = Callable[[Random, tuple[int, int]], Workload]
 
 SOURCES: tuple[tuple[str, Draw, int], ...] = (  # name, generator, share in percent
-    ("elementwise", elementwise.draw, 20),
-    ("rowwise", rowwise.draw, 18),
+    ("elementwise", elementwise.draw, 18),
+    ("rowwise", rowwise.draw, 15),
+    ("affine", rowwise.draw_affine, 5),
     ("reduction", reduction.draw, 15),
     ("argreduce", argreduce.draw, 5),
     ("scan", scan.draw, 14),

@@ -117,7 +117,7 @@ def draw_rows(rng: Random, elements: tuple[int, int], ranks: Sequence[int] = (2,
 
 def draw_trailing(rng: Random, elements: tuple[int, int]) -> Lines:
     """Contiguous lines for weights: the last dimension, or two or three trailing ones as often."""
-    rank = rng.choice((2, 3, 3, 4, 4, 4))
+    rank = rng.choice((2, 3, 3, 4, 4, 4, 4))
     shape = draw_shape(rng, rank, elements)
     return Lines(shape, tuple(range(1 if rank == 4 and rng.random() < 0.5 else rng.randrange(1, rank), rank)))
 

@@ -14,7 +14,7 @@ class Pass:
     start: str
     update: str
     combine: str  # helper that combines partial results of threads
-    finish: str = ""  # statement after the loop
+    finish: str = ""  # statement after the loop that replaces the accumulator, which stands in it once on the right
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,7 @@ ONLINE = SinglePass(
     starts=("float best = -INFINITY, total = 0.0f;",),
     updates=("float next = fmaxf(best, {v});", "total = total * expf(best - next) + expf({v} - next);", "best = next;"),
 )
-MEAN = Pass("mean", "0.0f", "{a} += {v};", "all_sum", "mean /= {n};")
+MEAN = Pass("mean", "0.0f", "{a} += {v};", "all_sum", "mean = mean / {n};")
 WELFORD = SinglePass(
     technique="Welford variance",
     starts=("float mean = 0.0f, rstd = 0.0f;",),
@@ -121,7 +121,7 @@ KINDS = (
     RowKind(
         "layer_norm", ((("nn.layer_norm({v}, {shape}{affine}, eps={eps})", False),),),
         (MEAN, DEVIATIONS),
-        "({v} - mean) * rstd", NORM_COST, WELFORD, affine="optional", bias=True, weight=7,
+        "({v} - mean) * rstd", NORM_COST, WELFORD, affine="optional", bias=True, weight=10,
     ),
     RowKind(
         "standardise",

@@ -1,5 +1,6 @@
 """Row-wise functions: softmax and norms over the last, trailing or an inner dimension, with steps before and after."""
 
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -18,8 +19,16 @@ from evaluator.tasks.task import Array
 FAMILY = "rowwise"
 
 
-def draw(rng: Random, elements: tuple[int, int]) -> Workload:
-    kind = rng.choices(KINDS, [kind.weight for kind in KINDS])[0]
+AFFINE = tuple(kind for kind in KINDS if kind.affine)
+
+
+def draw_affine(rng: Random, elements: tuple[int, int]) -> Workload:
+    """A norm with weights, which most often have the shape of several trailing dimensions."""
+    return draw(rng, elements, AFFINE)
+
+
+def draw(rng: Random, elements: tuple[int, int], kinds: Sequence[RowKind] = KINDS) -> Workload:
+    kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
     contiguous = bool(rng.random() < 0.6 or kind.affine or kind.images)
     if kind.images:
         lines = layout.draw_images(rng, elements)
@@ -31,6 +40,8 @@ def draw(rng: Random, elements: tuple[int, int]) -> Workload:
         lines = layout.draw_strided(rng, elements, ranks=(2, 3, 3, 4, 4), longest=kind.longest)
     main = pick_main(rng)
     before, after = rng.choice(((0, 0), (0, 0), (0, 1), (1, 0), (1, 0), (1, 1), (0, 2), (2, 0)))
+    if kind.affine:  # long programs already: a step after them at most, rarely one before, which every pass repeats
+        before, after = rng.choice(((0, 0), (0, 1), (0, 1), (1, 0)))
     single = len(lines.dims) == 1 and contiguous
     places = ("full", "row", "row", "scalar") if single else ("full", "scalar")
     weight, bias, affine = _affine(rng, kind, lines)

@@ -1,6 +1,7 @@
 """Programs for row-wise functions: who takes a row, and in how many passes its statistics are found."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -70,10 +71,12 @@ class Setting:
             value_lines, v = self.value(path, item.update.count("{v}"))
             lines.append(f"float {item.name} = {item.start};")
             lines += path.loop([*value_lines, item.update.format(v=v, a=item.name)])
+            finish = self.filled(item.finish, path)
             if combine:
-                lines.append(f"{item.name} = {item.combine}({item.name}{', part' if path.threads != '32' else ''});")
-            if item.finish:
-                lines.append(self.filled(item.finish, path))
+                whole = f"{item.combine}({item.name}{', part' if path.threads != '32' else ''})"
+                head, equals, rest = (finish or f"{item.name} = {item.name};").partition(" = ")
+                finish = head + equals + re.sub(rf"\b{item.name}\b", whole, rest)
+            lines += [finish] if finish else []
         return lines
 
     def filled(self, text: str, path: Walk) -> str:
@@ -136,8 +139,26 @@ def _factor(text: str) -> str:
 
 
 def _setting(spec: Spec, rng: Random, blocks: tuple[int, ...]) -> Setting:
-    taken = (*spec.arguments, "total", "best", "mean", "norm", "rrms", "part", "inner", "depth", "base", "inverse")
+    taken = (
+        *spec.arguments,
+        "total",
+        "best",
+        "mean",
+        "norm",
+        "rrms",
+        "part",
+        "inner",
+        "depth",
+        "base",
+        "inverse",
+        "j",
+        "row",
+        "m",
+        "n",
+    )
     wording = style.draw(rng, taken, blocks)
+    if spec.weight:  # the longest programs of the corpus: short names keep them in
+        wording = dataclasses.replace(wording, restrict=False, rows="m", columns="n", column="j", row="row")
     extents = layout.extents(rng, spec.lines, spec.main, (*spec.arguments, wording.out))
     reciprocal = "/" in spec.kind.final and not spec.kind.reduces and rng.random() < 0.35
     name = row_name(rng, spec.prologue, spec.kind.name, spec.epilogue)

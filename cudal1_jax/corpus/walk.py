@@ -25,7 +25,8 @@ class Walk:
     def loop(self, body: list[str]) -> list[str]:
         """A loop of this thread over its part of the line."""
         step = f"++{self.position}" if self.stride == "1" else f"{self.position} += {self.stride}"
-        return block(f"for (int {self.position} = {self.first}; {self.position} < {self.length}; {step})", body)
+        head = f"for (int {self.position} = {self.first}; {self.position} < {self.length}; {step})"
+        return [f"{head} {body[0]}"] if len(body) == 1 else block(head, body)
 
     def backwards(self, body: list[str]) -> list[str]:
         """The loop of a thread that takes the line alone, from its end."""

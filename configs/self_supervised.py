@@ -4,11 +4,18 @@
     python -m cudal1_jax.main --config=configs/self_supervised.py:smoke
     python -m cudal1_jax.main --config=configs/self_supervised.py --config.learn.method=rejection
 
+Any value below, and of the sections in `sections.py`, is a flag: `--config.rollout.group=4`.
+
 Device: two CPU cores, 12 GB of memory; no GPU. Expected: 8 iterations of 8 programs in at most 9 minutes; it learns
 from right programs alone. The adapter lies in runs/self_supervised/adapter.
 """
 
+import runpy
+from pathlib import Path
+
 from ml_collections import ConfigDict
+
+SECTIONS = runpy.run_path(str(Path(__file__).with_name("sections.py")))
 
 
 def get_config(words: str = "") -> ConfigDict:
@@ -30,49 +37,17 @@ def get_config(words: str = "") -> ConfigDict:
     config.task_plain_tokens = 450
 
     # Who writes
-    config.policy = ConfigDict()
-    config.policy.gguf = ""  # "": the embedded SmolLM2-135M-Instruct
-    config.policy.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
-    config.policy.rank = 16
-    config.policy.targets = ("q", "k", "v", "o", "gate", "up", "down")
-    config.policy.rollout_dtype = "float32"  # bfloat16 where the hardware has it
-    config.policy.update_dtype = "float32"
+    config.policy = SECTIONS["policy"]()
 
     # prompt and rollout: no exemplars in this stage
-    config.rollout = ConfigDict()
-    config.rollout.prompts = 1  # N
-    config.rollout.group = 8  # G
-    config.rollout.prompt_tokens = 1024
-    config.rollout.completion_tokens = 512
-    config.rollout.temperature = 1.0
-    config.rollout.top_k = 0  # 0: all tokens
-    config.rollout.top_p = 1.0
-    config.rollout.min_p = 0.0
+    config.rollout = SECTIONS["rollout"](prompt_tokens=1024, temperature=1.0)
 
     # evaluate
-    config.judge = ConfigDict()
-    config.judge.mode = "quick"
-    config.judge.workers = 2
-    config.judge.deadline_s = 120.0  # of one program, before its worker is replaced
-    config.judge.limits = ConfigDict()
-    config.judge.limits.source_bytes = 256_000
-    config.judge.limits.plan_steps = 65_536
-    config.judge.limits.trace_s = 10.0
-    config.judge.limits.compile_s = 30.0
-    config.judge.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms
-    config.judge.limits.memory_bytes = 4 << 30
+    config.judge = SECTIONS["judge"]()
 
     # update: reward 1 for a right program, else 0, no baseline
-    config.learn = ConfigDict()
+    config.learn = SECTIONS["update"](prompt_bucket=512)
     config.learn.method = "reinforce"  # or "rejection": sample everything first, then learn from distinct successes
-    config.learn.learning_rate = 1e-4
-    config.learn.weight_decay = 0.0
-    config.learn.clip_norm = 1.0
-    config.learn.aggregate = "token"  # token, sequence, constant
-    config.learn.micro_batches = 4
-    config.learn.prompt_bucket = 512  # tokens
-    config.learn.completion_bucket = 128
-    config.learn.remat = False
 
     if words == "smoke":
         config.name = "self_supervised-smoke"

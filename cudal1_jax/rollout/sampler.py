@@ -31,7 +31,6 @@ class Rollout:
     tokens: np.ndarray  # [B, T] int32, the stop token included, zero after the end
     lengths: np.ndarray  # [B] int32, tokens in use, at least 1
     logprobs: np.ndarray  # [B, T] float32, of the distribution drawn from (temperature, truncation); 0 after the end
-    policy_logprobs: np.ndarray  # [B, T] float32, of the policy itself (temperature 1, all tokens); 0 after the end
     finished: np.ndarray  # [B] bool; False: cut at max_new_tokens
 
 
@@ -53,7 +52,6 @@ class _State(NamedTuple):
     cache: decode.Cache
     tokens: jax.Array  # [T, B]
     logprobs: jax.Array  # [T, B]
-    policy_logprobs: jax.Array  # [T, B]
     lengths: jax.Array  # [B]
     finished: jax.Array  # [B]
 
@@ -96,7 +94,6 @@ def sample(
         tokens=np.asarray(state.tokens).T,
         lengths=np.asarray(state.lengths),
         logprobs=np.asarray(state.logprobs).T,
-        policy_logprobs=np.asarray(state.policy_logprobs).T,
         finished=np.asarray(state.finished),
     )
 
@@ -146,7 +143,6 @@ def _begin(config: DecoderConfig, options: SamplingOptions, last: jax.Array, gro
         cache=decode.empty_cache(config, B, T, last.dtype),
         tokens=jnp.zeros((T, B), jnp.int32),
         logprobs=jnp.zeros((T, B), jnp.float32),
-        policy_logprobs=jnp.zeros((T, B), jnp.float32),
         lengths=jnp.zeros(B, jnp.int32),
         finished=jnp.zeros(B, bool),
     )
@@ -169,7 +165,7 @@ def _chunk(
 
     def body(state: _State) -> _State:
         raw = decode.logits(weights, state.hidden)
-        token, logprob, policy_logprob = _draw(raw, draw.uniforms(keys, state.step), options)
+        token, logprob = _draw(raw, draw.uniforms(keys, state.step), options)
         live = ~state.finished
         token = jnp.where(live, token, 0)
         hidden, cache = decode.step(config, weights, shared, state.cache, token, state.step)
@@ -179,7 +175,6 @@ def _chunk(
             cache=cache,
             tokens=state.tokens.at[state.step].set(token),
             logprobs=state.logprobs.at[state.step].set(jnp.where(live, logprob, 0.0)),
-            policy_logprobs=state.policy_logprobs.at[state.step].set(jnp.where(live, policy_logprob, 0.0)),
             lengths=state.lengths + live.astype(jnp.int32),
             finished=state.finished | (live & _is_stop(token, options.stop_ids)),
         )
@@ -187,19 +182,18 @@ def _chunk(
     return jax.lax.while_loop(unfinished, body, state)
 
 
-def _draw(logits: jax.Array, uniform: jax.Array, options: SamplingOptions) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Tokens [B], their log-probs in the distribution drawn from, and in the policy; logits [B, V]."""
+def _draw(logits: jax.Array, uniform: jax.Array, options: SamplingOptions) -> tuple[jax.Array, jax.Array]:
+    """Tokens [B] and their log-probs in the distribution drawn from; logits [B, V]."""
     if options.temperature == 0:
         token = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-        return token, jnp.zeros(token.shape), _logprob(logits, token)
+        return token, jnp.zeros(token.shape)
     allowed = truncate(logits, options)
     token = draw.invert(allowed, uniform)
-    policy = _logprob(logits, token)
-    return token, policy if allowed is logits else _logprob(allowed, token), policy
+    return token, _logprob(allowed, token)
 
 
 def truncate(logits: jax.Array, options: SamplingOptions) -> jax.Array:
-    """Logits [B, V] of the distribution that is drawn from; the very same array where no rule is on."""
+    """Logits [B, V] of the distribution that is drawn from."""
     allowed = logits if options.temperature == 1 else logits / options.temperature
     if options.top_k is not None:
         allowed = truncation.top_k(allowed, options.top_k)

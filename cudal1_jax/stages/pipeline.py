@@ -17,7 +17,7 @@ def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float]
     if config.stage == "pipeline":
         _run_all(config, directory, now)
     elif config.stage == "sft":
-        sft.run(config, directory)
+        sft.run(config, directory, load_policy=setup.load_policy)
     elif config.stage == "self_supervised":
         _run_judged(self_supervised.run, config, directory, now, started_s)
     else:

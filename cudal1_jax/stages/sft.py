@@ -23,18 +23,17 @@ from cudal1_jax.policy import lora
 from cudal1_jax.report import progress, run_directory, summary
 from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunDirectory, RunError
-from cudal1_jax.stages import policy as policies
 from cudal1_jax.stages import sft_examples
 from cudal1_jax.stages.policy import Policy
 
 
-def run(config: ConfigDict, directory: RunDirectory, load_policy: Callable[[ConfigDict], Policy] | None = None) -> None:
+def run(config: ConfigDict, directory: RunDirectory, *, load_policy: Callable[[ConfigDict], Policy]) -> None:
     """Begin or continue the training of `config` in `directory`: adapter, figures and summary are there at the end.
 
     RunError: no corpus, no model, or nothing to train on; the text says what to do, and nothing recorded is lost.
     """
     started_s = time.monotonic()
-    policy = (load_policy or _load_policy)(config)
+    policy = load_policy(config)
     shape = {"row_tokens": config.data.row_tokens, "rows": config.data.rows}
     train, held_out = sft_examples.load(
         config.data.corpus,
@@ -84,18 +83,6 @@ def run(config: ConfigDict, directory: RunDirectory, load_policy: Callable[[Conf
     if not lines:
         raise RunError(f"the corpus fills no batch of {config.data.rows} rows: enlarge it, or lower config.data.rows")
     _write(config, directory, policy.base_model, leader, lines, seconds=time.monotonic() - started_s)
-
-
-def _load_policy(config: ConfigDict) -> Policy:
-    return policies.load(
-        gguf_path=config.policy.gguf,
-        adapter=config.policy.adapter,
-        rank=config.policy.rank,
-        targets=tuple(config.policy.targets),
-        seed=config.seed,
-        rollout_dtype=config.policy.update_dtype,
-        update_dtype=config.policy.update_dtype,
-    )
 
 
 def _mean_loss(evaluate: Callable, trainable: lora.Adapter, params: dict, batches: Sequence) -> float:

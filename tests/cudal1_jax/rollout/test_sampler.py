@@ -46,13 +46,11 @@ def logprobs_of(logits, tokens):
 @pytest.mark.parametrize("options", [PLAIN, SHAPED], ids=["plain", "shaped"])
 def test_logprobs_equal_those_of_a_full_forward_pass(config, params, options):
     rollout = sampler.sample(config, params, PROMPTS, 3, KEY, options)
-    assert rollout.tokens.shape == rollout.logprobs.shape == rollout.policy_logprobs.shape == (6, 12)
+    assert rollout.tokens.shape == rollout.logprobs.shape == (6, 12)
     logits = full_logits(config, params, rollout, PROMPTS, 3)
-    np.testing.assert_allclose(rollout.policy_logprobs, logprobs_of(logits, rollout.tokens), atol=5e-5)
     flat = jnp.asarray(logits.reshape(-1, config.vocabulary))
     shaped = np.asarray(sampler.truncate(flat, options)).reshape(logits.shape)
     np.testing.assert_allclose(rollout.logprobs, logprobs_of(shaped, rollout.tokens), atol=1e-4)
-    assert (options is PLAIN) == np.array_equal(rollout.logprobs, rollout.policy_logprobs)
 
 
 def test_temperature_zero_takes_the_likeliest_token(config, params):
@@ -60,7 +58,6 @@ def test_temperature_zero_takes_the_likeliest_token(config, params):
     logits = full_logits(config, params, greedy, PROMPTS, 1)
     np.testing.assert_array_equal(greedy.tokens, logits.argmax(-1))
     assert not np.any(greedy.logprobs)
-    np.testing.assert_allclose(greedy.policy_logprobs, logprobs_of(logits, greedy.tokens), atol=5e-5)
 
 
 def test_a_row_does_not_depend_on_the_batch_it_is_in(config, params):
@@ -90,7 +87,6 @@ def test_a_completion_ends_with_its_first_stop_token(config, params):
         np.testing.assert_array_equal(rollout.tokens[b, :n], free.tokens[b, :n])
         assert not np.any(rollout.tokens[b, n:])
         assert not np.any(rollout.logprobs[b, n:])
-        assert not np.any(rollout.policy_logprobs[b, n:])
 
 
 def test_a_cut_completion_is_unfinished(config, params):

@@ -40,7 +40,7 @@ _compiled = {}
 
 def _remembering(build):
     def remembered(config, policy):
-        key = (build.__name__, config.learn.train)
+        key = (build.__name__, config.learn.train, policy.config)
         if key not in _compiled:
             _compiled[key] = build(config, policy)[0]
         return _compiled[key], _begin(config, policy)

@@ -54,7 +54,6 @@ def test_completions_are_cut_at_their_lengths_and_belong_to_their_prompts():
         tokens=np.arange(12, dtype=np.int32).reshape(4, 3),
         lengths=np.array([3, 1, 2, 3]),
         logprobs=-np.arange(12, dtype=np.float32).reshape(4, 3),
-        policy_logprobs=np.zeros((4, 3), np.float32),
         finished=np.array([True, False, True, False]),
     )
     prompts = [fit([], 1000), fit([], 1000)]

@@ -87,7 +87,7 @@ def losses(directory):
 
 def test_a_run_learns_and_leaves_adapter_figures_and_summary(tmp_path, config):
     directory = open_run(tmp_path / "run", config)
-    sft.run(config, directory, toy_policy)
+    sft.run(config, directory, load_policy=toy_policy)
     curve = losses(directory)
     assert len(curve) == 4
     assert curve[-1] < 0.5 * curve[0]
@@ -101,7 +101,7 @@ def test_a_run_learns_and_leaves_adapter_figures_and_summary(tmp_path, config):
 
 def test_a_run_that_dies_between_checkpoints_ends_with_the_same_bits(tmp_path, config, monkeypatch):
     straight = open_run(tmp_path / "straight", config)
-    sft.run(config, straight, toy_policy)
+    sft.run(config, straight, load_policy=toy_policy)
 
     class Killed(BaseException):
         pass
@@ -117,10 +117,10 @@ def test_a_run_that_dies_between_checkpoints_ends_with_the_same_bits(tmp_path, c
 
     monkeypatch.setattr(packing, "to_rows", to_rows)
     with pytest.raises(Killed):
-        sft.run(config, broken, toy_policy)
+        sft.run(config, broken, load_policy=toy_policy)
     assert 0 < len(losses(broken)) < 4
     monkeypatch.setattr(packing, "to_rows", genuine)
-    sft.run(config, broken, toy_policy)
+    sft.run(config, broken, load_policy=toy_policy)
     assert losses(broken) == losses(straight)
     weights = "adapter_model.safetensors"
     assert (broken.adapter / weights).read_bytes() == (straight.adapter / weights).read_bytes()
@@ -130,7 +130,7 @@ def test_it_stops_early_and_keeps_the_best(tmp_path, config):
     with config.unlocked():
         config.schedule.peak, config.patience, config.optimizer.clip_norm = 3.0, 2, 1e9  # far too fast: it gets worse
     directory = open_run(tmp_path / "run", config)
-    sft.run(config, directory, toy_policy)
+    sft.run(config, directory, load_policy=toy_policy)
     curve = losses(directory)
     best = int(np.nanargmin(curve))
     assert len(curve) in (best + 3, 4)
@@ -142,21 +142,21 @@ def test_a_missing_corpus_is_one_clear_error(tmp_path, config, monkeypatch):
     with config.unlocked():
         config.data.corpus = str(tmp_path / "nowhere")
     with pytest.raises(RunError, match=r"python -m cudal1_jax\.corpus"):
-        sft.run(config, open_run(tmp_path / "run", config), toy_policy)
+        sft.run(config, open_run(tmp_path / "run", config), load_policy=toy_policy)
 
 
 def test_a_corpus_too_small_for_one_batch_is_refused(tmp_path, config):
     with config.unlocked():
         config.data.rows, config.micro_batches, config.data.passes, config.schedule.warmup_steps = 64, 1, 1, 0
     with pytest.raises(RunError, match="fills no batch of 64 rows"):
-        sft.run(config, open_run(tmp_path / "run", config), toy_policy)
+        sft.run(config, open_run(tmp_path / "run", config), load_policy=toy_policy)
 
 
 def test_a_warm_up_longer_than_the_run_is_the_users_error(tmp_path, config):
     with config.unlocked():
         config.schedule.warmup_steps = 1000
     with pytest.raises(RunError, match=r"config\.schedule: warm-up must be shorter .* saw 1000 of 20 steps"):
-        sft.run(config, open_run(tmp_path / "run", config), toy_policy)
+        sft.run(config, open_run(tmp_path / "run", config), load_policy=toy_policy)
 
 
 @pytest.mark.usefixtures("config")

@@ -6,6 +6,7 @@ Run as a program, `python toy.py FOLDER`, it is a process that tests can kill.
 import dataclasses
 import hashlib
 import random
+import runpy
 import sys
 import unittest.mock
 from collections.abc import Iterator, Sequence
@@ -128,7 +129,7 @@ def _verdict(job: Job, digest: str, outcome: Outcome, speedup: float | None) -> 
 def config(stage: str = "contrastive", **changes: object) -> ConfigDict:
     """The main job's page, shrunk to the toy."""
     path = Path(__file__).parents[3] / "configs" / "crl.py"
-    page = config_page(path)
+    page = runpy.run_path(str(path))["get_config"]()
     page.stage = stage
     page.iterations = 4
     page.tasks = "1_019,1_023"
@@ -143,12 +144,6 @@ def config(stage: str = "contrastive", **changes: object) -> ConfigDict:
     page.learn.method = "reinforce"
     page.update(ConfigDict(changes))
     return page
-
-
-def config_page(path: Path) -> ConfigDict:
-    namespace: dict = {}
-    exec(compile(path.read_text(), str(path), "exec"), namespace)
-    return namespace["get_config"]()
 
 
 def now() -> float:

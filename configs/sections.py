@@ -1,0 +1,62 @@
+"""What the pages of the two sampling stages, self_supervised.py and crl.py, have in common; no page of its own.
+
+Each function gives one section with its defaults, all of which are flags: `--config.judge.workers=4`.
+"""
+
+from ml_collections import ConfigDict
+
+
+def policy() -> ConfigDict:
+    """Who writes: the embedded SmolLM2-135M-Instruct and the adapter that stage 1 made."""
+    section = ConfigDict()
+    section.gguf = ""  # path of another GGUF file
+    section.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
+    section.rank = 16
+    section.targets = ("q", "k", "v", "o", "gate", "up", "down")
+    section.rollout_dtype = "float32"  # bfloat16 where the hardware has it: GPU, TPU, AVX-512 with bf16
+    section.update_dtype = "float32"
+    return section
+
+
+def rollout(*, prompt_tokens: int, temperature: float) -> ConfigDict:
+    """How many completions of how many prompts, and how they are drawn."""
+    section = ConfigDict()
+    section.prompts = 1  # N
+    section.group = 8  # G
+    section.prompt_tokens = prompt_tokens
+    section.completion_tokens = 512
+    section.temperature = temperature
+    section.top_k = 0  # 0: all tokens
+    section.top_p = 1.0
+    section.min_p = 0.0
+    return section
+
+
+def judge() -> ConfigDict:
+    """How programs are judged, and what one of them may take."""
+    section = ConfigDict()
+    section.mode = "quick"
+    section.workers = 2
+    section.deadline_s = 120.0  # of one program, before its worker is replaced
+    section.limits = ConfigDict()
+    section.limits.source_bytes = 256_000
+    section.limits.plan_steps = 65_536
+    section.limits.trace_s = 10.0
+    section.limits.compile_s = 30.0
+    section.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms
+    section.limits.memory_bytes = 4 << 30
+    return section
+
+
+def update(*, prompt_bucket: int) -> ConfigDict:
+    """One update per iteration. Lengths are rounded up to buckets, in tokens, so that few shapes are compiled."""
+    section = ConfigDict()
+    section.learning_rate = 1e-4
+    section.weight_decay = 0.0
+    section.clip_norm = 1.0
+    section.aggregate = "token"  # token, sequence, constant
+    section.micro_batches = 4  # parts of a group that are differentiated one after another
+    section.prompt_bucket = prompt_bucket
+    section.completion_bucket = 128  # of the completions of a micro-batch together: they are packed
+    section.remat = False
+    return section

@@ -48,7 +48,7 @@ Fits = Callable[[str], bool]
 
 
 def contests(seed: int, kernels: Path, per_task: int, fits: Fits) -> list[Contest]:
-    """`per_task` contests for every task of `kernels/` that is not kept out and has three short programs."""
+    """`per_task` contests for every task of `kernels/` that is not kept out and has a program short enough."""
     made: list[Contest] = []
     for folder in sorted(path.parent for path in kernels.glob("*/plain.py")):
         if folder.name in canonical.REAL.values():
@@ -78,7 +78,7 @@ def _contest(rng: Random, number: int, folder: Path, place: int, fits: Fits) -> 
     rng.shuffle(drawn)
     drawn = [*_generated(rng, folder.name, task), *drawn]
     candidates = {stream_digest(program.text): program for program in drawn if fits(program.text)}
-    if len(candidates) < 3:
+    if not candidates:
         return None
     return Contest(
         number=number,

@@ -53,7 +53,7 @@ def grpo(options: argparse.Namespace, params: dict, adapter: lora.Adapter) -> It
         ids,
         advantages=draw.normal(size=options.group).tolist(),
         sampler_logprobs=[[-1.0] * len(row) for row in ids],
-        bucket=512,
+        bucket=max(map(len, ids)),
     )
     tokens = options.prompt_tokens + sum(map(len, ids))
     shared, rows = batch.split(
@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--completion_tokens", type=int, default=350, help="mean; from two thirds to four thirds of it")
     parser.add_argument("--group", type=int, default=8)
     parser.add_argument("--prompt_bucket", type=int, default=128)
-    parser.add_argument("--completion_bucket", type=int, default=64)
+    parser.add_argument("--completion_bucket", type=int, default=128, help="of a packed row")
     parser.add_argument("--micro_batches", type=int, default=1)
     parser.add_argument("--rows", type=int, default=32, help="sft: packed rows of a batch")
     parser.add_argument("--row_tokens", type=int, default=2048)

@@ -37,8 +37,11 @@ def compile_forward(source: str, filename: str = "<task>") -> Callable:
 
 
 def run(source: str, nn: ModuleType, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Outputs of the reference on `arrays` (inputs, then parameters), always as a tuple."""
-    outputs = compile_forward(source)(nn, *arrays)
+    """Outputs of the reference on `arrays` (inputs, then parameters), always as a tuple.
+
+    The arrays go through `nn.operand`, which gives them the operators of the namespace.
+    """
+    outputs = compile_forward(source)(nn, *map(nn.operand, arrays))
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
 
 

@@ -179,3 +179,18 @@ def hardsigmoid(x: jax.Array) -> jax.Array:
 
 def hardswish(x: jax.Array) -> jax.Array:
     return x * jnp.clip(x + 3, 0, 6) / 6
+
+
+def dropout(x: jax.Array, p: float = 0.5, training: bool = True) -> jax.Array:
+    """What is expected of dropout: `x` itself. No random numbers are drawn, since outputs are compared.
+
+    Correct only where what follows does not depend on which elements are kept, as in 2_083, whose `x` is all zeros.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
+    return x
+
+
+def operand(x: jax.Array) -> jax.Array:
+    """`x` as a reference is to see it: here, unchanged."""
+    return x

@@ -1,0 +1,54 @@
+"""Matrix products on CuPy arrays, in full float32 by cuBLAS, with PyTorch's names, arguments and values."""
+
+import cupy as cp
+
+from evaluator.nn.cupy_nn import fused
+from evaluator.nn.cupy_nn.array import operand
+from evaluator.nn.cupy_nn.rows import softmax
+
+
+def matmul(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:
+    return operand(cp.matmul(x, y))
+
+
+def bmm(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:
+    """Product of [B, N, K] and [B, K, M]."""
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        raise ValueError(f"bmm: needs shapes [B, N, K] and [B, K, M], got {x.shape} and {y.shape}")
+    return matmul(x, y)
+
+
+def linear(x: cp.ndarray, weight: cp.ndarray, bias: cp.ndarray | None = None) -> cp.ndarray:
+    """x [..., K] times the transpose of weight [M, K], plus bias [M]; one product, whatever the rank of x."""
+    rows = x.reshape(-1, x.shape[-1])
+    product = matmul(rows, weight.T)
+    if bias is not None:
+        product = fused.apply("a + b", product, bias) if product.dtype == cp.float32 else product + bias
+    return product.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def einsum(equation: str, *operands: cp.ndarray) -> cp.ndarray:
+    return operand(cp.einsum(equation, *operands))
+
+
+def outer(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:
+    return x[:, None] * y[None, :]
+
+
+def scaled_dot_product_attention(
+    query: cp.ndarray, key: cp.ndarray, value: cp.ndarray, is_causal: bool = False
+) -> cp.ndarray:
+    """softmax(Q K^T / sqrt(d)) V over [..., T, d]; with `is_causal` a row sees the columns up to its own.
+
+    Two products and a softmax in float32, without TF32: PyTorch's arithmetic for float32, though not its fused kernel.
+    """
+    scores = matmul(query, cp.swapaxes(key, -1, -2)) * (query.shape[-1] ** -0.5)
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        hidden = cp.arange(columns)[None, :] > cp.arange(rows)[:, None]
+        scores = (
+            fused.apply("b ? c : a", scores, hidden, -float("inf"))
+            if scores.dtype == cp.float32
+            else cp.where(hidden, -cp.inf, scores)
+        )
+    return matmul(softmax(scores, -1), value)

@@ -1,0 +1,109 @@
+"""Calls of every function of the namespace: name, arguments, keywords. Tests compare what the backends make of them."""
+
+import numpy as np
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
+
+
+X, Y, Z = normal(5, 7), normal(5, 7, seed=1), normal(5, 7, seed=2)
+POSITIVE = np.abs(X) + np.float32(0.1)
+IMAGE = normal(2, 6, 3, 5)
+CHANNELS = normal(6), normal(6, seed=1)
+SPREAD = np.concatenate([X.ravel(), 20 * Y.ravel(), np.float32([0, -0.0, 3, -3, 25, -25, 88, -88])])
+MASK = Y > 0
+PROBABILITIES = np.exp(X) / np.exp(X).sum(1, keepdims=True)
+
+# fmt: off
+UNARY = [
+    "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "erf",
+    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "sigmoid", "logsigmoid", "tanh",
+    "silu", "gelu", "softplus", "mish", "softsign", "tanhshrink", "hardtanh", "hardsigmoid", "hardswish",
+]
+# fmt: on
+REDUCTIONS = ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "norm"]
+CALLS = [
+    *[(name, (SPREAD,), {}) for name in UNARY],
+    *[(name, (POSITIVE,), {}) for name in ["reciprocal", "log", "log1p", "sqrt", "rsqrt"]],
+    *[(name, (X, POSITIVE), {}) for name in ["add", "sub", "mul", "div", "minimum", "maximum"]],
+    ("pow", (POSITIVE, 2.5), {}),
+    ("pow", (X, 3), {}),
+    ("where", (MASK, X, Y), {}),
+    ("clamp", (X,), {"min": -0.5, "max": 0.25}),
+    ("clamp", (X,), {"min": 0.1}),
+    ("leaky_relu", (X,), {"negative_slope": 0.2}),
+    ("elu", (X,), {"alpha": 0.5}),
+    ("celu", (X,), {"alpha": 2.0}),
+    ("gelu", (SPREAD,), {"approximate": "tanh"}),
+    ("softplus", (SPREAD,), {"beta": 2.0, "threshold": 10.0}),
+    ("hardtanh", (X,), {"min_val": -0.3, "max_val": 0.6}),
+    *[(name, (X,), {}) for name in [*REDUCTIONS, "max", "min", "var", "std"]],
+    *[
+        (name, (X,), {"dim": 1, "keepdim": True})
+        for name in ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "norm"]
+    ],
+    *[(name, (IMAGE,), {"dim": (1, 3)}) for name in ["sum", "mean", "amax", "amin", "var", "std", "norm", "logsumexp"]],
+    ("max", (X,), {"dim": 0}),
+    ("min", (X,), {"dim": -1, "keepdim": True}),
+    ("var", (X,), {"dim": 1, "correction": 0}),
+    ("std", (X,), {"dim": 1, "correction": 0}),
+    *[("norm", (X,), {"p": p, "dim": 1}) for p in (1, 2, 3, float("inf"))],
+    ("logsumexp", (50 * X,), {"dim": 1, "keepdim": True}),
+    ("cumsum", (X,), {"dim": 1}),
+    ("cumprod", (X,), {"dim": 0}),
+    ("softmax", (50 * X,), {"dim": 1}),
+    ("log_softmax", (50 * X,), {"dim": 0}),
+    ("normalize", (X,), {}),
+    ("normalize", (X,), {"p": 1, "dim": 0}),
+    ("layer_norm", (X, (7,)), {}),
+    ("layer_norm", (X, (5, 7), Y, Z), {"eps": 0.1}),
+    ("rms_norm", (X, (7,)), {}),
+    ("rms_norm", (X, (7,), Y[0]), {"eps": 0.1}),
+    ("group_norm", (IMAGE, 3), {}),
+    ("group_norm", (IMAGE, 2, *CHANNELS), {"eps": 0.1}),
+    ("instance_norm", (IMAGE, *CHANNELS), {}),
+    ("batch_norm", (IMAGE, *CHANNELS), {}),
+    ("batch_norm", (X,), {}),
+    ("matmul", (X, Y.T.copy()), {}),
+    ("matmul", (normal(3, 1, 4, 5), normal(2, 5, 6)), {}),
+    ("bmm", (normal(3, 4, 5), normal(3, 5, 6)), {}),
+    ("linear", (X, Y), {}),
+    ("linear", (X, Y, normal(5)), {}),
+    ("einsum", ("bijl,lk->bijk", normal(2, 3, 4, 5), normal(5, 6)), {}),
+    ("outer", (X[0], Y[:, 0].copy()), {}),
+    ("scaled_dot_product_attention", (normal(2, 3, 4, 5), normal(2, 3, 4, 5, seed=1), normal(2, 3, 4, 5, seed=2)), {}),
+    ("scaled_dot_product_attention", (normal(2, 4, 5), normal(2, 4, 5, seed=1), X[:4, :5].copy()), {"is_causal": True}),
+    ("reshape", (X, (7, -1)), {}),
+    ("flatten", (IMAGE,), {"start_dim": 1}),
+    ("transpose", (IMAGE, 1, -1), {}),
+    ("permute", (IMAGE, (3, 0, 2, 1)), {}),
+    ("unsqueeze", (X, 1), {}),
+    ("squeeze", (X[:, None, :].copy(),), {}),
+    ("squeeze", (X, 0), {}),
+    ("expand", (X, (3, -1, 7)), {}),
+    ("cat", ((X, Y),), {"dim": 1}),
+    ("stack", ((X, Y),), {"dim": 2}),
+    ("chunk", (X, 3), {"dim": 1}),
+    ("narrow", (X, 1, 2, 3), {}),
+    ("select", (X, 1, 2), {}),
+    ("flip", (X, 1), {}),
+    ("flip", (X, (0, 1)), {}),
+    ("roll", (X, 2, 1), {}),
+    ("diag", (X[0],), {}),
+    ("tril", (X,), {}),
+    ("triu", (X, 1), {}),
+    ("masked_fill", (X, MASK, -2.0), {}),
+    ("operand", (X,), {}),
+    ("dropout", (X,), {"p": 0.3}),
+    ("zeros_like", (X,), {}),
+    ("ones_like", (X,), {}),
+    *[(name, (X, Y), {"reduction": r}) for name in ("mse_loss", "l1_loss") for r in ("mean", "sum", "none")],
+    ("smooth_l1_loss", (X, Y), {"beta": 0.5}),
+    ("huber_loss", (X, Y), {"delta": 0.5}),
+    ("kl_div", (np.log(PROBABILITIES), PROBABILITIES[::-1].copy()), {"reduction": "batchmean"}),
+    ("kl_div", (X, Y), {"reduction": "sum", "log_target": True}),
+    ("cross_entropy", (X, np.array([0, 6, 3, 3, 1])), {}),
+    ("cosine_similarity", (X, Y), {"dim": 1}),
+    ("triplet_margin_loss", (X, Y, Z), {"margin": 0.5}),
+]

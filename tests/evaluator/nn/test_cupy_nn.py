@@ -1,0 +1,64 @@
+"""`cupy_nn` against `jax_nn`: float32 on the emulator, float64 in NumPy."""
+
+import inspect
+import pathlib
+import runpy
+
+import jax
+import numpy as np
+import pytest
+
+from evaluator.nn import jax_nn
+
+CALLS = runpy.run_path(str(pathlib.Path(__file__).with_name("calls.py")))["CALLS"]
+
+
+def each_array(convert, value):
+    if isinstance(value, np.ndarray):
+        return convert(value)
+    if isinstance(value, tuple):
+        return tuple(each_array(convert, part) for part in value)
+    return value
+
+
+def listed(outputs):
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def widened(array):
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+def exact(name, arguments, keywords):
+    """What jax_nn gives in float64."""
+    with jax.enable_x64(True):
+        outputs = getattr(jax_nn, name)(*each_array(widened, arguments), **keywords)
+        return [np.asarray(output) for output in listed(outputs)]
+
+
+@pytest.mark.parametrize(("name", "arguments", "keywords"), CALLS)
+def test_a_function_has_the_values_of_the_namespace(cupy_nn, on_device, name, arguments, keywords):
+    seen = getattr(cupy_nn, name)(*each_array(on_device, arguments), **keywords)
+    for ours, expected in zip(listed(seen), exact(name, arguments, keywords), strict=True):
+        assert ours.shape == expected.shape
+        assert ours.dtype == (np.float32 if expected.dtype == np.float64 else expected.dtype)
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(("name", "arguments", "keywords"), CALLS)
+def test_a_function_of_float64_is_exact(cupy_nn, on_device, name, arguments, keywords):
+    cupy_nn.host.RawKernel.launches.clear()
+    seen = getattr(cupy_nn, name)(*each_array(lambda x: on_device(widened(x)), arguments), **keywords)
+    assert cupy_nn.host.RawKernel.launches == []  # the oracle shares no kernel with the baseline
+    for ours, expected in zip(listed(seen), exact(name, arguments, keywords), strict=True):
+        assert ours.shape == expected.shape
+        assert ours.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_both_backends_have_the_same_names(cupy_nn):
+    names = {
+        backend.__name__: {name for name, value in vars(backend).items() if inspect.isfunction(value)}
+        for backend in (cupy_nn, jax_nn)
+    }
+    assert names["evaluator.nn.cupy_nn"] == names["evaluator.nn.jax_nn"]

@@ -38,7 +38,7 @@ class Spec:
 
     @property
     def start(self) -> str:
-        return "-INFINITY" if self.largest else "INFINITY"
+        return "-3e38f" if self.largest else "3e38f"
 
     @property
     def better(self) -> str:

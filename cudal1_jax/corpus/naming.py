@@ -67,7 +67,7 @@ def kernel_name(rng: Random, chain: Chain, kind: str) -> str:
     return rng.choice((kind, f"{kind}_kernel", "fused", "compute", "run"))
 
 
-RESERVED = {"abs", "exp", "log", "sqrt", "div", "tanh", "minimum", "maximum", "gamma"}
+RESERVED = {"abs", "exp", "log", "sqrt", "div", "tanh", "minimum", "maximum", "gamma", "std", "norm"}
 
 
 def reduction_name(rng: Random, prologue: Chain, fold: str, contiguous: bool) -> str:
@@ -85,6 +85,7 @@ def row_name(rng: Random, prologue: Chain, kind: str, epilogue: Chain) -> str:
     first = [SHORT.get(step.kind.name, step.kind.name) for step in prologue.steps][:1]
     last = [SHORT.get(step.kind.name, step.kind.name) for step in epilogue.steps][-1:]
     joined = "_".join((*first, kind, *last))
+    joined = f"{joined}_rows" if joined in RESERVED else joined
     return rng.choice((f"row_{kind}", f"{kind}_rows", f"{kind}_kernel", joined, joined))
 
 

@@ -92,8 +92,8 @@ BOTTLENECKS = (
 
 def _renamed(operands: tuple[Operand, ...], arrays: tuple[Array, ...]) -> tuple[tuple[Operand, ...], tuple[Array, ...]]:
     """Operands with a name that no matrix has."""
-    fresh = tuple(dataclasses.replace(o, name=f"{o.name}0", nn=o.nn.replace(o.name, f"{o.name}0")) for o in operands)
-    return fresh, tuple(dataclasses.replace(array, name=f"{array.name}0") for array in arrays)
+    fresh = tuple(dataclasses.replace(o, name=f"{o.name}2", nn=o.nn.replace(o.name, f"{o.name}2")) for o in operands)
+    return fresh, tuple(dataclasses.replace(array, name=f"{array.name}2") for array in arrays)
 
 
 def _source(rng: Random, spec: Spec) -> str:

@@ -66,11 +66,11 @@ class RowKind:
         return rng.choice(self.texts)
 
 
-BEST = Pass("best", "-INFINITY", "{a} = fmaxf({a}, {v});", "all_max")
+BEST = Pass("best", "-3e38f", "{a} = fmaxf({a}, {v});", "all_max")
 EXPONENTIALS = Pass("total", "0.0f", "{a} += expf({v} - best);", "all_sum")
 ONLINE = SinglePass(
     technique="online softmax",
-    starts=("float best = -INFINITY, total = 0.0f;",),
+    starts=("float best = -3e38f, total = 0.0f;",),
     updates=("float next = fmaxf(best, {v});", "total = total * expf(best - next) + expf({v} - next);", "best = next;"),
 )
 MEAN = Pass("mean", "0.0f", "{a} += {v};", "all_sum", "mean = mean / {n};")

@@ -282,7 +282,7 @@ def kept_exponentials(spec: Spec, rng: Random) -> Program:
     wording, at = setting.style, path.at
     load = f"{spec.main}[{at}]"
     body = [
-        "float best = -INFINITY;",
+        "float best = -3e38f;",
         *path.loop([f"best = fmaxf(best, {load});"]),
         "float total = 0.0f;",
         *path.loop([f"float e = expf({load} - best);", f"{wording.out}[{at}] = e;", "total += e;"]),

@@ -8,13 +8,13 @@ import tempfile
 import time
 
 from evaluator.devices import compile_errors, device_functions, elf, object_cache, toolchain, translation_unit
+from evaluator.devices.launches import STATIC_SHARED_BYTES
 from evaluator.devices.lowering import Lowered, lower
 from evaluator.devices.toolchain import CompilerRun, Toolchain
 from evaluator.devices.translation_unit import Kernel
 from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
-STATIC_SHARED_BYTES = 48 * 1024  # what a device lets a kernel declare; more must be dynamic
 _KERNEL_NAME = re.compile(r"[\w:<>,\s*&()+.\-]+")
 _LINK = ("-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--hash-style=gnu")
 
@@ -45,7 +45,7 @@ class _Job:
 
 def compile_modules(plan: Plan, limits: Limits) -> CompiledObject:
     """Raises ProgramFault `compile_error`, `unsupported`, `timeout` or `evaluator_error`."""
-    tools, cache = toolchain.find(), object_cache.folder()
+    tools, cache = toolchain.find(), object_cache.folder("emulator")
     numbers = _kernel_numbers(plan)
     key = _key(plan, tools)
     started = time.perf_counter()

@@ -7,7 +7,7 @@ import re
 import struct
 
 from evaluator.devices import toolchain
-from evaluator.devices.layout import numpy_dtype
+from evaluator.devices.poison import numpy_dtype
 from evaluator.program.plan import Launch, Plan
 from evaluator.records import Outcome, ProgramFault, Rung
 

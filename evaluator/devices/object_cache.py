@@ -14,16 +14,16 @@ MOST_BYTES = 2 << 30  # some 12,000 programs
 _SWEEPS = "0"  # keys that begin so, one in sixteen, make room when they are stored
 
 
-def folder() -> pathlib.Path:
-    """The cache's folder under $XDG_CACHE_HOME or ~/.cache, made if need be; a temporary one where it cannot be."""
+def folder(device: str) -> pathlib.Path:
+    """A device's cache under $XDG_CACHE_HOME or ~/.cache, made if need be; a temporary one where it cannot be."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    path = pathlib.Path(base) / "cudal1-jax" / "emulator"
+    path = pathlib.Path(base) / "cudal1-jax" / device
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=path):
             return path
     except OSError:
-        path = pathlib.Path(tempfile.gettempdir()) / f"cudal1-jax-{os.getuid()}" / "emulator"
+        path = pathlib.Path(tempfile.gettempdir()) / f"cudal1-jax-{os.getuid()}" / device
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.parent.stat().st_uid != os.getuid():
             raise PermissionError(f"{path.parent} belongs to another user: set XDG_CACHE_HOME") from None
@@ -59,9 +59,10 @@ def store(cache: pathlib.Path, key: str, data: bytes) -> pathlib.Path:
 def make_room(cache: pathlib.Path, most_bytes: int) -> None:
     """Removes entries, the ones not asked for longest first, until the rest take at most `most_bytes`."""
     entries = []
-    for path in cache.glob("*/*.so"):
-        with contextlib.suppress(OSError):  # another process may be making room as well
-            entries.append((path.parent.stat().st_mtime, path.stat().st_size, path.parent))
+    for folder_of_key in cache.iterdir():
+        with contextlib.suppress(OSError):  # another process may be making room, or a folder of its own
+            asked_for = folder_of_key.stat().st_mtime
+            entries += [(asked_for, path.stat().st_size, folder_of_key) for path in folder_of_key.glob("*.so")]
     held = sum(nbytes for _, nbytes, _ in entries)
     for _, nbytes, entry in sorted(entries):
         if held <= most_bytes:

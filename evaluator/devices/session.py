@@ -10,6 +10,7 @@ import numpy as np
 from evaluator.devices import faults, layout
 from evaluator.devices.compilation import CompiledObject
 from evaluator.devices.layout import SharedBuffers
+from evaluator.devices.poison import CANARY, numpy_dtype, poison
 from evaluator.devices.runner_process import RunnerProcess, is_fault
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
@@ -31,6 +32,11 @@ class CompiledPlan:
     @property
     def compile_ms(self) -> float:
         return self.compiled.compile_ms
+
+    @property
+    def report(self) -> dict[str, int | None]:
+        """What a verdict says of the compiled kernels; a host compiler knows no registers of a device."""
+        return {"registers": None, "spills": None, "shared_bytes": self.shared_bytes}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +128,7 @@ class Session:
             raise ValueError(f"the plan has {len(wanted)} inputs, got {len(inputs)}")
         copies = []
         for number, (array, buffer) in enumerate(zip(inputs, wanted, strict=True)):
-            dtype = layout.numpy_dtype(buffer.dtype)
+            dtype = numpy_dtype(buffer.dtype)
             array = np.ascontiguousarray(array)
             if array.dtype != dtype or array.shape != buffer.shape:
                 seen = f"{array.dtype} {array.shape}"
@@ -224,7 +230,7 @@ class Session:
         """Fresh poison and canaries, one pass, canaries looked at. Returns the report and microseconds of CPU time."""
         for number in range(len(self._plan.buffers)):
             for part in self._buffers.slack(number, guard):
-                part[:] = layout.CANARY
+                part[:] = CANARY
         self._canaries = True
         self._draw_poison(poison_seed)
         self._spread_poison()
@@ -239,7 +245,7 @@ class Session:
         for number, buffer in enumerate(self._plan.buffers):
             before, behind = self._buffers.slack(number, self._guard)
             for part, place in ((before, "before the start"), (behind, "past the end")):
-                changed = np.flatnonzero(part != layout.CANARY)
+                changed = np.flatnonzero(part != CANARY)
                 if changed.size:
                     distance = len(before) - changed[-1] if place == "before the start" else changed[0]
                     message = f"write {distance} bytes {place} of buffer {buffer.name!r}, seen after the run"
@@ -257,8 +263,8 @@ class Session:
         masks = []
         for view in self._plan.outputs:
             bits = self._buffers.raw(view.buffer, self._guard)[view.offset : view.offset + view.size]
-            poison = layout.poison(self._plan.dtype(view), poison_seed)
-            masks.append(np.zeros(view.size, bool) if self._is_input(view) else bits == poison)
+            word = poison(self._plan.dtype(view), poison_seed)
+            masks.append(np.zeros(view.size, bool) if self._is_input(view) else bits == word)
         return masks
 
     def _modified_inputs(self) -> tuple[str, ...]:
@@ -281,7 +287,7 @@ class Session:
 
     def _draw_poison(self, seed: int) -> None:
         dtypes = {buffer.dtype for buffer in self._plan.buffers}
-        self._poison = {dtype: layout.poison(dtype, seed) for dtype in sorted(dtypes)}
+        self._poison = {dtype: poison(dtype, seed) for dtype in sorted(dtypes)}
 
     def _spread_poison(self) -> None:
         """All over temporaries and outputs: a program that remembers its results there would recompute only changes."""
@@ -302,8 +308,8 @@ class Session:
         return seals
 
     def _check_seals(self, seals: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
-        for bits, places, poison in seals:
-            if np.any(bits[places] == poison):
+        for bits, places, word in seals:
+            if np.any(bits[places] == word):
                 self._runner.close()
                 message = "a timed replay left elements of an output unwritten that earlier runs wrote"
                 raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)

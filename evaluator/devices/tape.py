@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluator.devices.layout import numpy_dtype, regions
+from evaluator.devices.layout import regions
+from evaluator.devices.poison import numpy_dtype
 from evaluator.devices.signature import Value, pack
 from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.plan import Copy, Fill, Launch, Matmul, Plan, View

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluator import _core
-from evaluator.judge.expected import Accuracy, Expected
+from evaluator.judge.expected import Accuracy, Array, Compare, Comparison, Expected
 from evaluator.records import Outcome
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
@@ -43,7 +43,7 @@ class Finding:
     """One output measured against its bound."""
 
     output: int  # which output
-    errors: _core.Comparison
+    errors: Comparison
     bound: Bound
 
     @property
@@ -77,16 +77,18 @@ def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:
     ]
 
 
-def measure(seen: Sequence[np.ndarray], expected: Expected, family: str, precision: str) -> list[Finding]:
-    """Every output of a program against its bound, in order."""
+def measure(
+    seen: Sequence[Array], expected: Expected, family: str, precision: str, compare: Compare = _core.compare
+) -> list[Finding]:
+    """Every output of a program against its bound, in order. `compare` is the device's."""
     bounds = bounds_of(expected, family, precision)
     return [
-        Finding(output=index, errors=_core.compare(np.ascontiguousarray(array), exact), bound=bound)
+        Finding(output=index, errors=compare(array, exact), bound=bound)
         for index, (array, exact, bound) in enumerate(zip(seen, expected.exact, bounds, strict=True))
     ]
 
 
-def precision_of(errors: _core.Comparison) -> str:
+def precision_of(errors: Comparison) -> str:
     """Class that the norm error of an output speaks for: fp32, tf32 (half differs in range alone), bf16, or none."""
     if errors.norm_error <= 32 * SPACING["fp32"]:
         return "fp32"
@@ -95,7 +97,7 @@ def precision_of(errors: _core.Comparison) -> str:
     return "bf16" if errors.norm_error <= 2.0**-7 else "none"
 
 
-def outcome_of(errors: _core.Comparison) -> Outcome:
+def outcome_of(errors: Comparison) -> Outcome:
     """`precision_downgrade` where an error too large looks like coarse rounding, else `wrong_value`.
 
     Rounding touches most elements, with errors of either sign: it is hardly aligned with the output. A wrong epsilon,

@@ -5,89 +5,92 @@ task draws as a constant (norm weights of one, biases of zero): else leaving the
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from evaluator.tasks.arrays import draw
+from evaluator.tasks.arrays import NUMPY, Source, draw
 from evaluator.tasks.task import CASES, Array, Task
 
-Arrays = list[np.ndarray]
-Transform = Callable[[Arrays, np.random.Generator], Arrays]
+Arrays = list[Any]  # of NumPy, or of CuPy, whose functions NumPy's dispatch to
+Draws = Any  # what `Source.generator` gives
+Transform = Callable[[Arrays, Draws], Arrays]
 
 
-def negated(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def negated(arrays: Arrays, rng: Draws) -> Arrays:
     """First array negated, signs of all others at random: an identity in place of relu, a lost sign."""
-    return _each(arrays, lambda x: -x, lambda x: x * rng.choice(np.asarray([-1, 1], x.dtype), x.shape))
+    return _each(arrays, lambda x: -x, lambda x: x * (2 * rng.integers(0, 2, x.shape) - 1).astype(x.dtype))
 
 
-def shifted(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def shifted(arrays: Arrays, rng: Draws) -> Arrays:
     """First array plus twice its largest magnitude: assumed zero mean, variances by difference of large sums."""
     return _first(arrays, lambda x: x + x.dtype.type(2 * _largest(x)))
 
 
-def large(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def large(arrays: Arrays, rng: Draws) -> Arrays:
     """First array times 1,000: exponentials without the maximum taken out, half precision that overflows."""
     return _first(arrays, lambda x: x * x.dtype.type(1000))
 
 
-def small(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def small(arrays: Arrays, rng: Draws) -> Arrays:
     """First array times 0.001: zeros inside an absolute tolerance, a wrong epsilon of a norm."""
     return _first(arrays, lambda x: x * x.dtype.type(0.001))
 
 
-def heavy_tailed(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def heavy_tailed(arrays: Arrays, rng: Draws) -> Arrays:
     """Factors exp(2 z), at most 1,000: a few elements carry each sum, so a partial reduction is far off."""
     return _first(
-        arrays, lambda x: x * np.minimum(np.exp(2 * rng.standard_normal(x.shape, np.float32)), 1000).astype(x.dtype)
+        arrays,
+        lambda x: x * np.minimum(np.exp(2 * rng.standard_normal(x.shape, dtype=np.float32)), 1000).astype(x.dtype),
     )
 
 
-def one_changed(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def one_changed(arrays: Arrays, rng: Draws) -> Arrays:
     """One element made 50 times the largest, anywhere: an output that ignores part of its input."""
 
-    def change(x: np.ndarray) -> np.ndarray:
+    def change(x: Any) -> Any:
         flat = x.reshape(-1).copy()
-        flat[rng.integers(flat.size)] = x.dtype.type(50 * _largest(x))
+        flat[int(rng.integers(0, flat.size, ()))] = x.dtype.type(50 * _largest(x))
         return flat.reshape(x.shape)
 
     return _first(arrays, change)
 
 
-def permuted(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def permuted(arrays: Arrays, rng: Draws) -> Arrays:
     """Sorted along a random axis, upwards or downwards: a sum over the first part of an axis is then biased."""
 
-    def reorder(x: np.ndarray) -> np.ndarray:
+    def reorder(x: Any) -> Any:
         if x.ndim == 0:
             return x
-        axis = int(rng.integers(x.ndim))
+        axis = int(rng.integers(0, x.ndim, ()))
         ordered = np.sort(x, axis=axis)
-        return ordered if rng.integers(2) else np.flip(ordered, axis=axis)
+        return ordered if int(rng.integers(0, 2, ())) else np.flip(ordered, axis=axis)
 
     return _first(arrays, reorder)
 
 
-def structured(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def structured(arrays: Arrays, rng: Draws) -> Arrays:
     """Rows alternate between one-hot and the constant 1/2: ties, zero variance, a single term in each sum."""
 
-    def build(x: np.ndarray) -> np.ndarray:
-        rows = np.zeros((max(1, x.size // max(1, x.shape[-1] if x.ndim else 1)), x.shape[-1] if x.ndim else 1), x.dtype)
-        if rows.size == 0:
+    def build(x: Any) -> Any:
+        if x.size == 0:
             return x
-        hot = rng.integers(rows.shape[1], size=rows.shape[0])
-        rows[np.arange(rows.shape[0]), hot] = 1
+        rows = np.zeros_like(x).reshape(-1, x.shape[-1] if x.ndim else 1)
+        places = np.arange(rows.shape[1], like=rows)
+        rows[...] = places[None] == rng.integers(0, rows.shape[1], (rows.shape[0], 1))
         rows[1::2] = 0.5
         return rows.reshape(x.shape)
 
     return _first(arrays, build)
 
 
-def integers(arrays: Arrays, rng: np.random.Generator) -> Arrays:
+def integers(arrays: Arrays, rng: Draws) -> Arrays:
     """Integers up to 4,095 in the first array, up to 4 in the others: linear tasks must then be exact.
 
     4,095 needs twelve bits, so half (11) and TF32 (11) lose it while float32 keeps every sum below 2**24.
     """
 
-    def whole(x: np.ndarray, top: int) -> np.ndarray:
+    def whole(x: Any, top: int) -> Any:
         return rng.integers(-top, top + 1, size=x.shape).astype(x.dtype)
 
     return _each(arrays, lambda x: whole(x, 4095), lambda x: whole(x, 4))
@@ -117,44 +120,43 @@ def cases_of(task: Task) -> tuple[str, ...]:
     return tuple(case for case in CASES if case == "plain" or case in task.cases)
 
 
-def inputs_for(task: Task, size: str, case: str, seed: int) -> Arrays:
-    """Inputs then parameters of one case, contiguous, dtypes as in the task."""
-    arrays = draw(task, size, seed, case)
+def inputs_for(task: Task, size: str, case: str, seed: int, source: Source = NUMPY) -> Arrays:
+    """Inputs then parameters of one case, contiguous, dtypes as in the task, on the device of `source`."""
+    arrays = draw(task, size, seed, case, source)
     if case == "plain":
         return arrays
     specs = task.arrays_at(size)
-    rng = np.random.Generator(np.random.Philox(key=[seed, 1 + CASES.index(case)]))
+    rng = source.generator(seed, 1 + CASES.index(case), 0)
     moved = [_vary_constant(x, spec, rng) for x, spec in zip(arrays, specs, strict=True)]
     transformed = TRANSFORMS[case](moved, rng)
     return [
-        np.ascontiguousarray(x, dtype=spec.dtype).reshape(spec.shape)
+        source.xp.ascontiguousarray(x, dtype=spec.dtype).reshape(spec.shape)
         for x, spec in zip(transformed, specs, strict=True)
     ]
 
 
-def _vary_constant(x: np.ndarray, spec: Array, rng: np.random.Generator) -> np.ndarray:
+def _vary_constant(x: Any, spec: Array, rng: Draws) -> Any:
     """Constants in [0.5 c, 1.5 c + 0.25]: positive stays positive (a variance), zero becomes small and positive."""
     if not spec.init.startswith("constant") or not _floating(x):
         return x
-    return (x * rng.uniform(0.5, 1.5, x.shape) + 0.25 * rng.uniform(size=x.shape)).astype(x.dtype)
+    factor, term = 0.5 + rng.random(x.shape, dtype=np.float32), rng.random(x.shape, dtype=np.float32)
+    return (x * factor + 0.25 * term).astype(x.dtype)
 
 
-def _floating(x: np.ndarray) -> bool:
+def _floating(x: Any) -> bool:
     return np.issubdtype(x.dtype, np.floating)
 
 
-def _largest(x: np.ndarray) -> float:
-    return float(np.max(np.abs(x), initial=0.0)) or 1.0
+def _largest(x: Any) -> float:
+    return (float(np.max(np.abs(x))) if x.size else 0.0) or 1.0
 
 
-def _first(arrays: Sequence[np.ndarray], change: Callable[[np.ndarray], np.ndarray]) -> Arrays:
+def _first(arrays: Sequence[Any], change: Callable[[Any], Any]) -> Arrays:
     """`change` on the first floating array that has elements; masks and targets stay as drawn."""
     return _each(arrays, change, lambda x: x)
 
 
-def _each(
-    arrays: Sequence[np.ndarray], first: Callable[[np.ndarray], np.ndarray], rest: Callable[[np.ndarray], np.ndarray]
-) -> Arrays:
+def _each(arrays: Sequence[Any], first: Callable[[Any], Any], rest: Callable[[Any], Any]) -> Arrays:
     changed: Arrays = []
     seen_first = False
     for x in arrays:

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from evaluator import _core
-from evaluator.devices import cpu
 from evaluator.judge.bounds import Finding, bounds_of, describe, measure, outcome_of
 from evaluator.judge.cases import cases_of
-from evaluator.judge.expected import Expected
+from evaluator.judge.expected import Array, Expected
 from evaluator.judge.memory_safety import PASSES, guarded_run
 from evaluator.judge.modes import Effort
-from evaluator.judge.oracle import Oracle
 from evaluator.judge.seeds import derive
+from evaluator.judge.workbench import Session, Workbench
 from evaluator.records import CaseError, Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
 
@@ -39,12 +37,12 @@ def _draws(effort: Effort, name: str) -> int:
     return effort.plain_seeds if name == "plain" else effort.hidden_seeds
 
 
-def check_orders(outputs: Sequence[Sequence[np.ndarray]], expected: Expected, task: Task) -> None:
-    """Outputs of the same input in several thread orders must agree within the bound. Raises `nondeterministic`."""
+def check_orders(bench: Workbench, outputs: Sequence[Sequence[Array]], expected: Expected, task: Task) -> None:
+    """Outputs of the same input in several runs must agree within the bound. Raises `nondeterministic`."""
     bounds = bounds_of(expected, task.family, task.precision)
     for other in outputs[1:]:
         for index, (one, two, bound) in enumerate(zip(outputs[0], other, bounds, strict=True)):
-            difference = _core.compare(np.ascontiguousarray(two), np.asarray(one, np.float64))
+            difference = bench.compare(two, one.astype(np.float64))
             # Each may be off by its bound to either side. Sums of atomics in another order are no race.
             if difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element:
                 raise ProgramFault(
@@ -56,9 +54,9 @@ def check_orders(outputs: Sequence[Sequence[np.ndarray]], expected: Expected, ta
                 )
 
 
-def judge_case(outputs: Sequence[np.ndarray], expected: Expected, task: Task, case: Case) -> CaseError:
+def judge_case(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task, case: Case) -> CaseError:
     """The worst error of one case. Raises `wrong_value` or `precision_downgrade` where it is beyond its bound."""
-    worst = _worst(outputs, expected, task)
+    worst = _worst(bench, outputs, expected, task)
     if not worst.ok:
         message = describe(worst, case.name, case.seed, expected.exact[worst.output].shape)
         raise ProgramFault(outcome_of(worst.errors), Rung.CORRECTNESS, message)
@@ -66,23 +64,24 @@ def judge_case(outputs: Sequence[np.ndarray], expected: Expected, task: Task, ca
 
 
 def check_cases(
-    session: cpu.Session, oracle: Oracle, task: Task, size: str, cases: Iterable[Case]
+    bench: Workbench, session: Session, task: Task, size: str, cases: Iterable[Case]
 ) -> Iterator[CaseError]:
     """Runs every case, in thread orders and guard sides by turns. Raises ProgramFault at the first that fails."""
     for number, case in enumerate(cases):
-        expected = oracle.expected(task, size, case.name, case.seed)
+        expected = bench.expected(task, size, case.name, case.seed)
         if not expected.usable:
             continue  # the reference itself overflows here, so the case asks for what nobody could avoid
         report = guarded_run(session, expected.inputs, PASSES[number % len(PASSES)], case.seed)
-        if not _worst(report.outputs, expected, task).ok:
+        if not _worst(bench, report.outputs, expected, task).ok:
             # The same input in another order tells a race from a plain mistake.
             again = guarded_run(session, expected.inputs, PASSES[(number + 1) % len(PASSES)], case.seed)
-            check_orders([report.outputs, again.outputs], expected, task)
-        yield judge_case(report.outputs, expected, task, case)
+            check_orders(bench, [report.outputs, again.outputs], expected, task)
+        yield judge_case(bench, report.outputs, expected, task, case)
 
 
-def _worst(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> Finding:
-    return max(measure(outputs, expected, task.family, task.precision), key=lambda finding: finding.excess)
+def _worst(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task) -> Finding:
+    findings = measure(outputs, expected, task.family, task.precision, bench.compare)
+    return max(findings, key=lambda finding: finding.excess)
 
 
 def worst_of_each(errors: Iterable[CaseError]) -> list[CaseError]:

@@ -1,17 +1,16 @@
 """What this machine can judge on, what is missing and how to get it, and how noisy it is."""
 
 import ctypes
-import ctypes.util
 import dataclasses
 import importlib.util
 import os
 import platform
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from evaluator import _core
 from evaluator.devices import installed, toolchain
+from evaluator.devices.cuda import toolkit
 from evaluator.records import EVALUATOR_VERSION, Interval, ProgramFault, Verdict
 
 
@@ -44,8 +43,6 @@ def missing_for(device: str) -> str | None:
     for finding in wanted:
         if finding.cure is not None:
             return f"device {device}: {finding.name}: {finding.seen}; {finding.cure}"
-    if device == "cuda":
-        return "device cuda: this version judges on the emulator only; use --device=cpu"
     return None
 
 
@@ -112,15 +109,11 @@ def _driver() -> Finding:
 
 
 def _nvrtc() -> Finding:
-    for folder in ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"):
-        for base in map(Path, sys.path):
-            found = sorted((base / folder).glob("libnvrtc.so*"))
-            if found:
-                return Finding("NVRTC", str(found[0]))
-    name = ctypes.util.find_library("nvrtc")
-    if name:
-        return Finding("NVRTC", name)
-    return Finding("NVRTC", "libnvrtc not found", "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)")
+    try:
+        return Finding("NVRTC", toolkit.find().nvrtc)
+    except ProgramFault:
+        cure = "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)"
+        return Finding("NVRTC", "libnvrtc not found", cure)
 
 
 def _cupy() -> Finding:

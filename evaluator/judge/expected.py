@@ -1,11 +1,45 @@
-"""What a case must give: exact values, and how well the reference itself reaches them at its own precision."""
+"""What a case must give: exact values, and how well the reference itself reaches them at its own precision.
+
+The arrays are NumPy's on the `cpu` device and CuPy's on `cuda`; what differs between them is handed in.
+"""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from evaluator import _core
+FLOAT32_INTEGERS = 2.0**24  # every integer up to here is a float32, so sums below it are exact in any order
+
+Array = Any  # numpy.ndarray or cupy.ndarray
+
+
+class Comparison(Protocol):
+    """Errors of an output, as csrc/judging/compare.hpp defines them; `_core.Comparison` and the device's own fit."""
+
+    @property
+    def norm_error(self) -> float: ...
+    @property
+    def element_error(self) -> float: ...
+    @property
+    def alignment(self) -> float: ...
+    @property
+    def share_off(self) -> float: ...
+    @property
+    def mismatched(self) -> int: ...
+    @property
+    def worst_index(self) -> int: ...
+    @property
+    def worst_seen(self) -> float: ...
+    @property
+    def worst_expected(self) -> float: ...
+
+
+Compare = Callable[[Array, Array], Comparison]
+"""(seen, exact values in float64) -> errors"""
+
+Both = Callable[[Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Sequence[Array]]]
+"""(inputs, the same in float64) -> (outputs of the reference, the same in float64)"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +56,8 @@ class Accuracy:
 class Expected:
     """One case of one task. The arrays are never written to."""
 
-    inputs: tuple[np.ndarray, ...]  # inputs then parameters, dtypes as in the task
-    exact: tuple[np.ndarray, ...]  # the reference on the same inputs in float64
+    inputs: tuple[Array, ...]  # inputs then parameters, dtypes as in the task
+    exact: tuple[Array, ...]  # the reference on the same inputs in float64
     accuracies: tuple[Accuracy, ...]  # one an output
     integral: bool = False  # any order of summation is exact in float32 here, so that equality is due
 
@@ -37,15 +71,55 @@ class Expected:
         return sum(x.nbytes for x in (*self.inputs, *self.exact))
 
 
-def accuracies(reference: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> tuple[Accuracy, ...]:
+def evaluate(inputs: Sequence[Array], both: Both, compare: Compare, *, integral: bool) -> Expected:
+    """What the reference gives on `inputs`. `integral`: they are integers, so look whether equality is due."""
+    reference, exact = both(inputs, widened(inputs))
+    exact = [x.astype(np.float64) for x in exact]
+    found = accuracies(reference, exact, compare)
+    due = False
+    if integral and _whole(exact) and not any(one.norm_error for one in found):
+        # With every operand's sign gone nothing cancels: this bounds every partial sum of a linear task.
+        _, magnitudes = both(inputs, [np.abs(x) if x.dtype == np.float64 else x for x in widened(inputs)])
+        bounded = all(x.size == 0 or float(np.max(np.abs(x))) < FLOAT32_INTEGERS for x in magnitudes)
+        due = bounded and _affine(both, inputs)
+    return Expected(tuple(inputs), tuple(exact), found, due)
+
+
+def accuracies(reference: Sequence[Array], exact: Sequence[Array], compare: Compare) -> tuple[Accuracy, ...]:
     """How far the reference at its own precision is from the exact values, output by output."""
-    return tuple(map(_accuracy, reference, exact))
+    return tuple(_accuracy(one, other, compare) for one, other in zip(reference, exact, strict=True))
 
 
-def _accuracy(reference: np.ndarray, exact: np.ndarray) -> Accuracy:
-    errors = _core.compare(np.ascontiguousarray(reference), exact)
+def widened(inputs: Sequence[Array]) -> list[Array]:
+    """The same with floats in float64."""
+    return [x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
+
+
+def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
+    errors = compare(reference, exact)
     usable = True
-    if np.issubdtype(reference.dtype, np.floating):
+    if reference.dtype.kind == "f":
         with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
-            usable = bool(np.all(np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))))
+            usable = bool((np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))).all())
     return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable)
+
+
+def _affine(both: Both, inputs: Sequence[Array]) -> bool:
+    """Whether f(x) + f(0) = f(x / 2) + f(x - x / 2) in the first array (tanh is integral by saturation)."""
+    wide = widened(inputs)
+    first = next((i for i, x in enumerate(wide) if x.dtype == np.float64), None)
+    if first is None:
+        return False
+    # Halves of both signs and of every size, the same ones each time.
+    weights = np.sin(np.arange(wide[first].size, like=wide[first]) * 12.9898) % 1.0
+
+    def at(x: Array) -> Sequence[Array]:
+        return both(inputs, [*wide[:first], x, *wide[first + 1 :]])[1]
+
+    part = wide[first] * weights.reshape(wide[first].shape)
+    sums = zip(at(wide[first]), at(part * 0), at(part), at(wide[first] - part), strict=True)
+    return all(bool(np.allclose(whole + zero, one + other, rtol=1e-9, atol=1e-6)) for whole, zero, one, other in sums)
+
+
+def _whole(arrays: Sequence[Array]) -> bool:
+    return all(bool((x == np.rint(x)).all()) for x in arrays)

@@ -24,6 +24,7 @@ class Findings:
     speedup: float | None = None
     own_kernel_share: float | None = None
     peak_bytes: int | None = None
+    floor_us: float | None = None
     compiler: dict[str, int | None] = dataclasses.field(default_factory=dict)
     rung_ms: dict[str, float] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)  # what a reader of an `ok` verdict should know
@@ -64,7 +65,7 @@ class Findings:
             speedup=self.speedup if fault is None else None,
             own_kernel_share=self.own_kernel_share,
             peak_bytes=self.peak_bytes,
-            floor_us=None,
+            floor_us=self.floor_us,
             compiler=dict(self.compiler),
             rung_ms={name: round(ms, 3) for name, ms in self.rung_ms.items()},
         )

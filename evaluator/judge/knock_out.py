@@ -1,14 +1,10 @@
 """Which steps of a plan do the work: the share of library steps, and launches whose absence changes nothing."""
 
-import dataclasses
-
-import numpy as np
-
-from evaluator.devices import cpu
 from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
+from evaluator.judge.workbench import CompiledPlan, Workbench
 from evaluator.program.plan import Launch, Matmul, Plan
-from evaluator.records import Limits, ProgramFault
+from evaluator.records import ProgramFault
 from evaluator.tasks.task import Task
 
 MAX_KNOCK_OUTS = 64  # a plan of more launches is a loop, and one run each would take too long
@@ -23,7 +19,7 @@ def own_kernel_share(plan: Plan) -> float | None:
     return 1.0 if own else 0.0
 
 
-def idle_launches(plan: Plan, expected: Expected, task: Task, limits: Limits) -> list[str]:
+def idle_launches(bench: Workbench, plan: Plan, compiled: CompiledPlan, expected: Expected, task: Task) -> list[str]:
     """One note for each launch that can be left out while the outputs stay right. Reported, not a fault."""
     launches = [index for index, step in enumerate(plan.steps) if isinstance(step, Launch)]
     if len(launches) > MAX_KNOCK_OUTS:
@@ -31,17 +27,15 @@ def idle_launches(plan: Plan, expected: Expected, task: Task, limits: Limits) ->
     notes = []
     for index in launches:
         step = plan.steps[index]
-        if isinstance(step, Launch) and _right_without(plan, index, expected, task, limits):
+        if isinstance(step, Launch) and _right_without(bench, compiled, index, expected, task):
             notes.append(f"idle launch: without {step.kernel} of line {step.line} the outputs are the same")
     return notes
 
 
-def _right_without(plan: Plan, index: int, expected: Expected, task: Task, limits: Limits) -> bool:
-    reduced = dataclasses.replace(plan, steps=plan.steps[:index] + plan.steps[index + 1 :])
+def _right_without(bench: Workbench, compiled: CompiledPlan, index: int, expected: Expected, task: Task) -> bool:
     try:
-        with cpu.Session(cpu.compile(reduced, limits), limits) as session:
-            report = session.run(list(expected.inputs), order="forward", seed=0, guard="right")
+        with bench.open(bench.without(compiled, index)) as session:
+            report = session.run(expected.inputs, order="forward", seed=0, guard="right")
     except ProgramFault:
         return False
-    outputs = [np.asarray(x) for x in report.outputs]
-    return not any(report.unwritten) and right(outputs, expected, task)
+    return not any(report.unwritten) and right(bench, report.outputs, expected, task)

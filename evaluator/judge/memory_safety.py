@@ -1,13 +1,11 @@
 """Memory safety: guarded runs in several thread orders, and replays that show what state survives."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
-from evaluator.devices import cpu
 from evaluator.judge.bounds import measure
-from evaluator.judge.expected import Expected
+from evaluator.judge.expected import Array, Expected
+from evaluator.judge.workbench import CompiledPlan, RunReport, Session, Workbench
 from evaluator.records import Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
 
@@ -24,7 +22,7 @@ class Pass:
 PASSES = (Pass("forward", "right"), Pass("reverse", "left"), Pass("random", "right"), Pass("forward", "left"))
 
 
-def guarded_run(session: cpu.Session, inputs: Sequence[np.ndarray], how: Pass, seed: int) -> cpu.RunReport:
+def guarded_run(session: Session, inputs: Sequence[Array], how: Pass, seed: int) -> RunReport:
     """One run from poisoned outputs. Raises ProgramFault for what the guards, canaries and poison show."""
     report = session.run(list(inputs), order=how.order, seed=seed, guard=how.guard)
     if report.modified:
@@ -46,7 +44,7 @@ def guarded_run(session: cpu.Session, inputs: Sequence[np.ndarray], how: Pass, s
 
 
 def replay_on_new_contents(
-    session: cpu.Session, open_fresh: Callable[[], cpu.Session], task: Task, first: Expected, second: Expected
+    bench: Workbench, session: Session, compiled: CompiledPlan, task: Task, first: Expected, second: Expected
 ) -> None:
     """Runs on `first`, then replays on `second` at the same addresses. Raises `stateful`.
 
@@ -54,11 +52,11 @@ def replay_on_new_contents(
     correctness rung, which says more about it.
     """
     session.run(list(first.inputs), order="forward", seed=0, guard="right")
-    if _replay_is_right(session, second, task):
+    if _replay_is_right(bench, session, second, task):
         return
-    with open_fresh() as fresh:
+    with bench.open(compiled) as fresh:
         report = fresh.run(list(second.inputs), order="forward", seed=0, guard="right")
-    if right(report.outputs, second, task):
+    if right(bench, report.outputs, second, task):
         raise _fault(
             Outcome.STATEFUL,
             "a replay on new contents at the same addresses gave another result than a new process; "
@@ -66,7 +64,7 @@ def replay_on_new_contents(
         )
 
 
-def _replay_is_right(session: cpu.Session, second: Expected, task: Task) -> bool:
+def _replay_is_right(bench: Workbench, session: Session, second: Expected, task: Task) -> bool:
     session.refill(list(second.inputs))
     try:
         session.time(1, forget=False)
@@ -74,12 +72,12 @@ def _replay_is_right(session: cpu.Session, second: Expected, task: Task) -> bool
         if error.fault.outcome is not Outcome.UNWRITTEN_OUTPUT:
             raise
         return False  # the run before wrote everything
-    return right(session.outputs(), second, task)
+    return right(bench, session.outputs(), second, task)
 
 
-def right(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> bool:
+def right(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task) -> bool:
     """Whether outputs are within their bounds."""
-    return all(finding.ok for finding in measure(outputs, expected, task.family, task.precision))
+    return all(finding.ok for finding in measure(outputs, expected, task.family, task.precision, bench.compare))
 
 
 def _fault(outcome: Outcome, message: str) -> ProgramFault:

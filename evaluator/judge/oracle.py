@@ -1,6 +1,7 @@
 """The oracle: a task's own reference in float64, in a JAX process of its own because 64-bit mode is process-wide."""
 
 import collections
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,10 +72,10 @@ class Oracle:
 
     def answer(self, task: Task, size: str, inputs: Sequence[np.ndarray], integral: bool = False) -> Expected:
         """Expected outputs on the given inputs, not cached."""
-        exact, accuracies, summable = self._ask("evaluate", task, size, (list(inputs), integral))
-        for array in (*inputs, *exact):
+        found: Expected = self._ask("evaluate", task, size, (list(inputs), integral))
+        for array in (*inputs, *found.exact):
             array.flags.writeable = False
-        return Expected(tuple(inputs), tuple(exact), accuracies, summable)
+        return dataclasses.replace(found, inputs=tuple(inputs))
 
     def _keep(self, key: tuple, answer: Expected) -> None:
         if answer.nbytes > self._cache_bytes:

@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from evaluator.devices import cpu
 from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
+from evaluator.judge.workbench import Session, Workbench
 from evaluator.records import Interval, Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
 
@@ -26,14 +26,16 @@ def computing() -> Iterator[None]:
         raise _wrong(error.fault.message) from error
 
 
-def check_timed_outputs(sessions: Sequence[cpu.Session], timed: Expected, fresh: Expected, task: Task) -> None:
+def check_timed_outputs(
+    bench: Workbench, sessions: Sequence[Session], timed: Expected, fresh: Expected, task: Task
+) -> None:
     """What timed launches left, then a replay on contents that were never seen. Raises `wrong_after_timing`."""
-    if not all(right(session.outputs(), timed, task) for session in sessions):
+    if not all(right(bench, session.outputs(), timed, task) for session in dict.fromkeys(sessions)):
         raise _wrong("the outputs that timed launches left are wrong, though untimed runs on the same input were right")
     sessions[0].refill(list(fresh.inputs))
     with computing():
         sessions[0].time(KEPT_REPLAYS, forget=False)
-    if not right(sessions[0].outputs(), fresh, task):
+    if not right(bench, sessions[0].outputs(), fresh, task):
         raise _wrong("right after timing, fresh contents at the same addresses gave a wrong output")
 
 
@@ -43,14 +45,15 @@ def stands_out(speedup: Interval, record: float | None) -> bool:
 
 
 def check_reproduced(first: Interval, measured_again: Iterable[Interval]) -> Interval:
-    """The lower of two speed-ups that agree within 10 %. `measured_again` yields measurements in new processes, lazily.
+    """The lower of a speed-up and of one measured again, which must not be lower by more than 10 %.
 
-    A second one is taken where the first disagrees, since other load can spoil one. Raises `not_reproduced`.
+    `measured_again` yields measurements in new processes, lazily. A second one is taken where the first fell short,
+    since other load can spoil one; a higher one takes nothing from what is claimed. Raises `not_reproduced`.
     """
     seen = [first]
     for again in measured_again:
         seen.append(again)
-        if abs(again.value - first.value) <= AGREEMENT * first.value:
+        if again.value >= (1 - AGREEMENT) * first.value:
             return min(first, again, key=lambda interval: interval.value)
     values = ", ".join(f"{interval.value:.2f}" for interval in seen)
     raise ProgramFault(

@@ -19,7 +19,7 @@ class Timed(Protocol):
     """What timing asks of a device session."""
 
     def time(self, replays: int) -> float:
-        """Microseconds of CPU per replay."""
+        """Microseconds per replay: of CPU on `cpu`, between events on `cuda`."""
         ...
 
 
@@ -51,21 +51,22 @@ class Schedule:
     width: float  # relative half width of the interval that suffices
     budget_s: float  # CPU time of both sides together; a pair in every bucket is taken even if it costs more
     min_pairs: int  # never fewer, unless the time is spent
+    min_sample_us: float = MIN_SAMPLE_US  # 0: one replay is a sample, as where events time it
 
     @property
     def rule(self) -> _core.StoppingRule:
         return _core.StoppingRule(width=self.width, budget_s=self.budget_s, min_pairs=self.min_pairs)
 
 
-def replays_for(session: Timed) -> int:
-    """Replays in one sample, so that a sample lasts MIN_SAMPLE_US. Warms the session up as well."""
+def replays_for(session: Timed, min_sample_us: float = MIN_SAMPLE_US) -> int:
+    """Replays in one sample, so that a sample lasts `min_sample_us`. Warms the session up as well."""
     single_us = min(session.time(1), session.time(1))
-    if single_us >= MIN_SAMPLE_US:
+    if single_us >= min_sample_us:
         return 1
     # A single replay carries the cost of its message; a batch tells the true one.
-    batch = min(MAX_REPLAYS, math.ceil(MIN_SAMPLE_US / 4 / max(single_us, 0.1)))
+    batch = min(MAX_REPLAYS, math.ceil(min_sample_us / 4 / max(single_us, 0.1)))
     each_us = max(session.time(batch), 0.01)
-    return max(1, min(MAX_REPLAYS, math.ceil(MIN_SAMPLE_US / each_us)))
+    return max(1, min(MAX_REPLAYS, math.ceil(min_sample_us / each_us)))
 
 
 def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed: int) -> Pairs:
@@ -76,7 +77,8 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
     would hide it. Every round takes one pair in each bucket, in random order.
     """
     order = np.random.Generator(np.random.Philox(key=[seed, 0]))
-    replays = [(replays_for(reference), replays_for(program)) for reference, program in buckets]
+    least_us = schedule.min_sample_us
+    replays = [(replays_for(reference, least_us), replays_for(program, least_us)) for reference, program in buckets]
     reference_us: list[list[float]] = [[] for _ in buckets]
     program_us: list[list[float]] = [[] for _ in buckets]
     spent_s, stop = 0.0, _core.Stop.CONTINUE
@@ -94,7 +96,7 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
 
 def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:
     """Microseconds per replay of a program that has nothing to be compared with, over seven processes."""
-    replays = [replays_for(session) for session in buckets]
+    replays = [replays_for(session, schedule.min_sample_us) for session in buckets]
     times_us: list[list[float]] = [[] for _ in buckets]
     spent_s, stop = 0.0, _core.Stop.CONTINUE
     while stop == _core.Stop.CONTINUE:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from evaluator.program import compile_options, cuda_screen, host_functions
+from evaluator.program import compile_options, cuda_screen, nvrtc_rules
 from evaluator.program.plan import Plan
 from evaluator.program.plan_reader import from_record, load_hostile
 from evaluator.program.tracer_process import TracerProcess
@@ -142,7 +142,7 @@ def _check_sources(plan: Plan, c_names: list[list[str]], text: str) -> None:
     for module, names in zip(plan.modules, c_names, strict=True):
         cuda_screen.check(module.source, program=text)
         compile_options.check(module.options, program=text)
-        host_functions.check(module.source, module.options, program=text)
+        nvrtc_rules.check(module.source, program=text)
         cuda_screen.check_c_names(module.source, names, program=text)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import zlib
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,39 +44,66 @@ def parse_init(text: str) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def draw(task: Task, size: str, seed: int, case: str = "plain") -> list[np.ndarray]:
-    """Inputs, then parameters, of `task` at `size`; equal arguments give equal arrays on every machine.
+class Source(Protocol):
+    """Where random numbers come from and arrays live: NumPy here, CuPy on a GPU (`evaluator.devices.cuda.draws`)."""
 
-    Array number i comes from a Philox stream of its own, keyed by (seed, i); `case` selects another part of that
-    stream, so that two cases share no numbers. Raises KeyError for an unknown size, ValueError for a bad distribution.
+    @property
+    def xp(self) -> Any:
+        """The array module."""
+        ...
+
+    def generator(self, seed: int, index: int, block: int) -> Any:
+        """A new stream with the methods of `numpy.random.Generator` that are used here and in the cases."""
+        ...
+
+
+class NumpySource:
+    """Philox streams; equal arguments give equal arrays on every machine."""
+
+    @property
+    def xp(self) -> Any:
+        return np
+
+    def generator(self, seed: int, index: int, block: int) -> np.random.Generator:
+        key = np.array([seed, index], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, 0, block], dtype=np.uint64)))
+
+
+NUMPY = NumpySource()
+
+
+def draw(task: Task, size: str, seed: int, case: str = "plain", source: Source = NUMPY) -> list:
+    """Inputs, then parameters, of `task` at `size`.
+
+    Array number i comes from a stream of its own, keyed by (seed, i); `case` selects another part of that stream, so
+    that two cases share no numbers. Raises KeyError for an unknown size, ValueError for a bad distribution.
     """
-    return [draw_array(array, seed, index, case) for index, array in enumerate(task.arrays_at(size))]
+    return [draw_array(array, seed, index, case, source) for index, array in enumerate(task.arrays_at(size))]
 
 
-def draw_array(array: Array, seed: int, index: int, case: str = "plain") -> np.ndarray:
+def draw_array(array: Array, seed: int, index: int, case: str = "plain", source: Source = NUMPY) -> Any:
     """One array of a task: shape and dtype of `array`, contents from the stream of (seed, index, case)."""
-    block = 0 if case == "plain" else 1 + zlib.crc32(case.encode())
-    key = np.array([seed, index], dtype=np.uint64)
-    generator = np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, 0, block], dtype=np.uint64)))
+    xp = source.xp
+    generator = source.generator(seed, index, 0 if case == "plain" else 1 + zlib.crc32(case.encode()))
     dtype = np.dtype(array.dtype)
-    product: np.ndarray | None = None
+    product = None
     for term in parse_init(array.init):
-        drawn = _draw_term(term, () if term.scalar else array.shape, dtype, generator)
+        drawn = _draw_term(xp, term, () if term.scalar else array.shape, dtype, generator)
         product = drawn if product is None else product * drawn
     # `ascontiguousarray` makes a vector of a scalar, hence the last shape.
-    drawn = np.asarray(product, dtype)
-    return drawn if drawn.shape == array.shape else np.full(array.shape, drawn).reshape(array.shape)
+    drawn = xp.asarray(product, dtype)
+    return drawn if drawn.shape == array.shape else xp.full(array.shape, drawn).reshape(array.shape)
 
 
-def _draw_term(term: Term, shape: tuple[int, ...], dtype: np.dtype, generator: np.random.Generator) -> np.ndarray:
+def _draw_term(xp: Any, term: Term, shape: tuple[int, ...], dtype: np.dtype, generator: Any) -> Any:
     first, second = (*term.numbers, 0.0)[:2]
     if term.kind == "integers":
-        return np.asarray(generator.integers(int(first), int(second), shape)).astype(dtype)
+        return xp.asarray(generator.integers(int(first), int(second), shape)).astype(dtype)
     if term.kind == "constant":
-        return np.full(shape, first, dtype)
+        return xp.full(shape, first, dtype)
     # Drawn in float32 whatever the dtype: that is what the benchmark's tensors hold, and half the time of float64.
     if term.kind == "uniform":
-        unit = np.asarray(generator.random(shape, dtype=np.float32))
+        unit = xp.asarray(generator.random(shape, dtype=np.float32))
         return (unit * np.float32(second - first) + np.float32(first)).astype(dtype)
-    unit = np.asarray(generator.standard_normal(shape, dtype=np.float32))
+    unit = xp.asarray(generator.standard_normal(shape, dtype=np.float32))
     return (unit * np.float32(second) + np.float32(first)).astype(dtype)

@@ -10,7 +10,7 @@ extern "C" __global__ void softmax(const float* x, float* out, int n) {
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * n;
   out += (size_t)blockIdx.x * n;
-  float top = -INFINITY;
+  float top = -__int_as_float(0x7f800000);
   for (int i = t; i < n; i += 256) top = fmaxf(top, x[i]);
   part[t] = top;
   __syncthreads();

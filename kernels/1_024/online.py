@@ -17,7 +17,7 @@ extern "C" __global__ void log_softmax_online(const float4* x, float4* out, int 
   int t = threadIdx.x;
   const float4* row = x + (size_t)blockIdx.x * vectors;
   float4* y = out + (size_t)blockIdx.x * vectors;
-  float own = -INFINITY;
+  float own = -__int_as_float(0x7f800000);
   float sum = 0.0f;
   for (int i = t; i < vectors; i += 128) {
     float4 v = row[i];

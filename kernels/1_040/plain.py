@@ -18,7 +18,7 @@ __device__ float reduce(float v) {
   return part[0];
 }
 
-extern "C" __global__ void norm(const float* x, const float* w, const float* b, float* out, int n) {
+extern "C" __global__ void layer_norm(const float* x, const float* w, const float* b, float* out, int n) {
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * n;
   out += (size_t)blockIdx.x * n;
@@ -31,10 +31,10 @@ extern "C" __global__ void norm(const float* x, const float* w, const float* b, 
   for (int i = t; i < n; i += 256) out[i] = (x[i] - mean) * scale * w[i] + b[i];
 }
 '''
-norm = cp.RawKernel(source, "norm")
+layer_norm = cp.RawKernel(source, "layer_norm")
 
 
 def forward(x, w, b):
     out = cp.empty(x.shape, cp.float32)
-    norm((x.shape[0],), (256,), (x, w, b, out, w.size))
+    layer_norm((x.shape[0],), (256,), (x, w, b, out, w.size))
     return out

@@ -8,7 +8,7 @@ extern "C" __global__ void rows(const float* x, float* out, int columns) {
   const float* row = x + (size_t)blockIdx.x * columns;
   float* to = out + (size_t)blockIdx.x * columns;
   __shared__ float part[256];
-  float top = -INFINITY;
+  float top = -__int_as_float(0x7f800000);
   for (int i = threadIdx.x; i < columns; i += 256) top = fmaxf(top, row[i]);
   part[threadIdx.x] = top;
   __syncthreads();

@@ -302,7 +302,7 @@ def test_unwritable_cache_falls_back_to_a_temporary_folder(monkeypatch, tmp_path
     import tempfile
 
     monkeypatch.setattr(tempfile, "tempdir", None)
-    folder = object_cache.folder()
+    folder = object_cache.folder("emulator")
     assert folder.is_dir()
     assert pathlib.Path(os.path.commonpath([folder, tmp_path])) == tmp_path
 

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from evaluator.devices import cpu, layout
+from evaluator.devices import cpu, poison
 from evaluator.program.plan import Buffer, Copy, Fill, Launch, Matmul, Module, Plan, View
 from evaluator.records import Limits, Outcome, ProgramFault
 
@@ -219,7 +219,7 @@ def test_matrix_product_step(dtype, a, b):
     views = [View(i, 0, buffer.shape) for i, buffer in enumerate(buffers)]
     plan = Plan(buffers, (), (Matmul(*views, line=1),), (views[2],))
     generator = np.random.default_rng(0)
-    numpy_dtype = layout.numpy_dtype(dtype)
+    numpy_dtype = poison.numpy_dtype(dtype)
     x, y = generator.normal(size=a).astype(numpy_dtype), generator.normal(size=b).astype(numpy_dtype)
     with cpu.Session(cpu.compile(plan, LIMITS), LIMITS) as session:
         report = session.run([x, y])

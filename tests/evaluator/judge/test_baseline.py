@@ -24,13 +24,13 @@ def test_sessions_are_kept_until_other_programs_need_the_room():
     texts = [plain_text("1_012") + "\n" * extra for extra in range(3)]  # three programs by their hash
     task = catalog.get("1_012")
     with Judge(seed=5) as judge:
-        judge._baselines._buckets = 1
-        inputs = judge._oracle.expected(task, "cpu", "plain", 1)
-        first = judge._baselines.sessions(texts[0], task, "cpu", inputs)
-        assert judge._baselines.sessions(texts[0], task, "cpu", inputs) is first
+        judge._bench._baselines._buckets = 1
+        inputs = judge._bench._oracle.expected(task, "cpu", "plain", 1)
+        first = judge._bench._baselines.sessions(texts[0], task, "cpu", inputs)
+        assert judge._bench._baselines.sessions(texts[0], task, "cpu", inputs) is first
         for text in texts[1:]:
-            judge._baselines.sessions(text, task, "cpu", inputs)
-        assert judge._baselines.sessions(texts[0], task, "cpu", inputs) is not first
+            judge._bench._baselines.sessions(text, task, "cpu", inputs)
+        assert judge._bench._baselines.sessions(texts[0], task, "cpu", inputs) is not first
 
 
 def test_a_task_of_another_size_is_another_baseline():
@@ -39,8 +39,8 @@ def test_a_task_of_another_size_is_another_baseline():
         task, sizes={"cpu": tuple(dataclasses.replace(a, shape=(7,) * len(a.shape)) for a in task.sizes["cpu"])}
     )
     with Judge(seed=5) as judge:
-        judge._baselines._buckets = 1
+        judge._bench._baselines._buckets = 1
         for one in (task, small):
-            inputs = judge._oracle.expected(one, "cpu", "plain", 1)
-            (session,) = judge._baselines.sessions(plain_text("1_012"), one, "cpu", inputs)
+            inputs = judge._bench._oracle.expected(one, "cpu", "plain", 1)
+            (session,) = judge._bench._baselines.sessions(plain_text("1_012"), one, "cpu", inputs)
             assert session.outputs()[0].shape == one.sizes["cpu"][1].shape

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evaluator import _core
 from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
 from evaluator.judge.expected import Expected, accuracies
 from evaluator.records import Outcome
@@ -13,7 +14,7 @@ EXACT = RNG.standard_normal((64, 100))
 
 def expected(exact=EXACT, reference=None, integral=False):
     low = exact.astype(np.float32) if reference is None else reference
-    return Expected(inputs=(), exact=(exact,), accuracies=accuracies([low], [exact]), integral=integral)
+    return Expected(inputs=(), exact=(exact,), accuracies=accuracies([low], [exact], _core.compare), integral=integral)
 
 
 def finding(seen, **kwargs):

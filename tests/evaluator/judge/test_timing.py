@@ -112,6 +112,10 @@ def test_one_spoiled_measurement_is_forgiven():
     assert check_reproduced(interval(4.0), iter([interval(2.0), interval(3.9)])).value == 3.9
 
 
+def test_a_higher_score_than_the_first_takes_nothing_from_it():
+    assert check_reproduced(interval(5.2), iter([interval(5.9), None])).value == 5.2  # the third is never taken
+
+
 def test_a_score_that_does_not_come_again_is_not_reproduced():
     with pytest.raises(ProgramFault, match=r"speed-ups of 40.00, 1.00, 1.10") as caught:
         check_reproduced(interval(40.0), iter([interval(1.0), interval(1.1)]))

@@ -1,0 +1,130 @@
+// Errors of an output against the exact values, as csrc/judging/compare.hpp defines them, on the device. Each block
+// writes the sums of its share; the host adds the blocks up in order, so the result does not depend on scheduling.
+
+#define THREADS 256
+
+// What `largest` allows the output's type to hold: beyond its range the right answer is infinity.
+__device__ double within_range(double exact, double largest) {
+  return isfinite(exact) && fabs(exact) > largest ? copysign(__longlong_as_double(0x7ff0000000000000LL), exact) : exact;
+}
+
+__device__ bool same_class(double seen, double exact) {
+  if (isnan(exact)) return isnan(seen);
+  if (isinf(exact)) return seen == exact;
+  return isfinite(seen);
+}
+
+template <class T>
+__device__ double value(T x) { return static_cast<double>(x); }
+#ifdef __CUDA_FP16_TYPES_EXIST__
+__device__ double value(__half x) { return __half2float(x); }
+#endif
+
+// Adds up `x` over the block; valid in thread 0.
+__device__ double block_sum(double x) {
+  __shared__ double shared[THREADS];
+  shared[threadIdx.x] = x;
+  __syncthreads();
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    __syncthreads();
+  }
+  double total = shared[0];
+  __syncthreads();
+  return total;
+}
+
+// Per block: sum of squares and number of the exact values that the type can hold. [blocks, 2]
+__global__ void scale_sums(const double* exact, long long count, double largest, double* sums) {
+  double squares = 0, finite = 0;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
+    double magnitude = fabs(exact[i]);
+    bool counts = magnitude <= largest && isfinite(magnitude);
+    squares += counts ? magnitude * magnitude : 0.0;
+    finite += counts;
+  }
+  squares = block_sum(squares);
+  finite = block_sum(finite);
+  if (threadIdx.x == 0) {
+    sums[2 * blockIdx.x] = squares;
+    sums[2 * blockIdx.x + 1] = finite;
+  }
+}
+
+// Per block: squares of the error and of the exact values in units of the scale, their product, elements that differ,
+// elements of another class, and the worst element with its error. sums [blocks, 6], worst [blocks].
+template <class T>
+__global__ void error_sums(const T* seen, const double* exact, long long count, double largest, double inverse_scale,
+                           double* sums, long long* worst) {
+  double error_squares = 0, exact_squares = 0, product = 0, off = 0, mismatched = 0, top = -1;
+  long long top_index = -1;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
+    double one = value(seen[i]), expected = within_range(exact[i], largest), error;
+    if (!same_class(one, expected)) {
+      error = __longlong_as_double(0x7ff0000000000000LL);
+      mismatched += 1;
+      off += 1;
+    } else if (!isfinite(expected)) {
+      error = 0;
+    } else {
+      double difference = (one - expected) * inverse_scale, relative = expected * inverse_scale;
+      error = fabs(difference) / (fabs(relative) + 1.0);
+      error_squares += difference * difference;
+      exact_squares += relative * relative;
+      product += difference * relative;
+      off += difference != 0.0;
+    }
+    if (error > top) {
+      top = error;
+      top_index = i;
+    }
+  }
+  __shared__ double tops[THREADS];
+  __shared__ long long indices[THREADS];
+  tops[threadIdx.x] = top;
+  indices[threadIdx.x] = top_index;
+  __syncthreads();
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half && tops[threadIdx.x + half] > tops[threadIdx.x]) {
+      tops[threadIdx.x] = tops[threadIdx.x + half];
+      indices[threadIdx.x] = indices[threadIdx.x + half];
+    }
+    __syncthreads();
+  }
+  double totals[5] = {error_squares, exact_squares, product, off, mismatched};
+  for (int k = 0; k < 5; ++k) {
+    double total = block_sum(totals[k]);
+    if (threadIdx.x == 0) sums[6 * blockIdx.x + k] = total;
+  }
+  if (threadIdx.x == 0) {
+    sums[6 * blockIdx.x + 5] = tops[0];
+    worst[blockIdx.x] = indices[0];
+  }
+}
+
+// Per block, how many of `count` elements of `width` bytes are bit for bit the given word. [blocks]
+template <class T>
+__global__ void equal_counts(const T* bits, long long count, T word, double* sums) {
+  double equal = 0;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) equal += bits[i] == word;
+  equal = block_sum(equal);
+  if (threadIdx.x == 0) sums[blockIdx.x] = equal;
+}
+
+// Per block, how many bytes differ. [blocks]
+__global__ void different_bytes(const unsigned char* one, const unsigned char* other, long long count, double* sums) {
+  double different = 0;
+  long long words = count / 16;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < words; i += stride) {
+    uint4 a = ((const uint4*)one)[i], b = ((const uint4*)other)[i];
+    different += (a.x != b.x) + (a.y != b.y) + (a.z != b.z) + (a.w != b.w);
+  }
+  for (long long i = 16 * words + (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride)
+    different += one[i] != other[i];
+  different = block_sum(different);
+  if (threadIdx.x == 0) sums[blockIdx.x] = different;
+}

@@ -1,0 +1,140 @@
+"""Comparing on the device: errors of outputs, elements that were never written, bytes that changed. Needs CuPy."""
+
+import dataclasses
+import functools
+import math
+from pathlib import Path
+
+import cupy as cp
+import numpy as np
+
+_THREADS = 256
+_MOST_BLOCKS = 1024
+_SOURCE = Path(__file__).with_name("compare.cu")
+_C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "__half",
+    "int64": "long long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """As `evaluator._core.Comparison`, which says what each figure is."""
+
+    norm_error: float
+    element_error: float
+    scale: float
+    alignment: float
+    share_off: float
+    mismatched: int
+    worst_index: int
+    worst_seen: float
+    worst_expected: float
+
+
+def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
+    """Errors of an output against exact values of the same shape, both on the device; see csrc/judging/compare.hpp."""
+    seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=cp.float64)
+    count = seen.size
+    if count == 0:
+        return Comparison(0.0, 0.0, _smallest(), 0.0, 0.0, 0, -1, 0.0, 0.0)
+    largest = float(np.finfo(seen.dtype).max) if seen.dtype.kind == "f" else math.inf
+    scale = _scale(exact, largest)
+    blocks = _blocks(count)
+    sums, worst = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64)
+    kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}>")
+    kernel((blocks,), (_THREADS,), (seen, exact, count, np.float64(largest), np.float64(1 / scale), sums, worst))
+    parts, places = cp.asnumpy(sums), cp.asnumpy(worst)
+    error_squares, exact_squares, product, off, mismatched = (float(x) for x in parts[:, :5].sum(axis=0))
+    block = int(np.argmax(parts[:, 5]))
+    place = int(places[block])
+    norm_error, alignment = 0.0, 0.0
+    if mismatched:
+        norm_error = math.inf
+    elif error_squares > 0:
+        zeros = not exact_squares > 0  # an output of zeros has no norm of its own
+        norm_error = math.sqrt(error_squares / (count if zeros else exact_squares))
+        alignment = 0.0 if zeros else product / math.sqrt(error_squares * exact_squares)
+    return Comparison(
+        norm_error=norm_error,
+        element_error=float(parts[block, 5]),
+        scale=scale,
+        alignment=alignment,
+        share_off=off / count,
+        mismatched=int(mismatched),
+        worst_index=place,
+        worst_seen=float(seen.reshape(-1)[place]),
+        worst_expected=float(exact.reshape(-1)[place]),
+    )
+
+
+def count_equal(bits: cp.ndarray, word: np.ndarray) -> int:
+    """How many elements of unsigned integers are the given one."""
+    if bits.size == 0:
+        return 0
+    blocks = _blocks(bits.size)
+    sums = cp.empty(blocks, cp.float64)
+    kernel = _kernel(f"equal_counts<{_WORDS[bits.dtype.itemsize]}>")
+    kernel((blocks,), (_THREADS,), (bits, bits.size, word.reshape(-1)[0], sums))
+    return int(cp.asnumpy(sums).sum())
+
+
+def differs(one: cp.ndarray, other: cp.ndarray) -> bool:
+    """Whether two arrays of equally many bytes differ in any."""
+    if one.nbytes == 0:
+        return False
+    blocks = _blocks(one.nbytes // 16 + 1)
+    sums = cp.empty(blocks, cp.float64)
+    aligned = one.data.ptr % 16 == 0 and other.data.ptr % 16 == 0
+    if not aligned:
+        return bool((one.view(cp.uint8).reshape(-1) != other.view(cp.uint8).reshape(-1)).any())
+    _kernel("different_bytes")((blocks,), (_THREADS,), (one, other, one.nbytes, sums))
+    return bool(cp.asnumpy(sums).sum())
+
+
+def _scale(exact: cp.ndarray, largest: float) -> float:
+    """Root mean square of the exact values that the type holds, at least the smallest normal float."""
+    blocks = _blocks(exact.size)
+    sums = cp.empty((blocks, 2), cp.float64)
+    _kernel("scale_sums")((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums))
+    squares, finite = (float(x) for x in cp.asnumpy(sums).sum(axis=0))
+    if finite == 0 or squares == 0:
+        return _smallest()
+    if math.isfinite(squares):
+        return max(math.sqrt(squares / finite), _smallest())
+    kept = cp.abs(exact)[
+        cp.isfinite(exact) & (cp.abs(exact) <= largest)
+    ]  # squares left the range: float64 outputs only
+    top = float(kept.max())
+    return top * math.sqrt(float(((kept / top) ** 2).sum()) / finite)
+
+
+def _smallest() -> float:
+    return float(np.finfo(np.float32).tiny)
+
+
+def _blocks(count: int) -> int:
+    return max(1, min(_MOST_BLOCKS, -(-count // (4 * _THREADS))))
+
+
+@functools.cache
+def _module() -> cp.RawModule:
+    half = "#include <cuda_fp16.h>\n"
+    names = ["scale_sums", "different_bytes"]
+    names += [f"error_sums<{kind}>" for kind in _C_TYPES.values()] + [
+        f"equal_counts<{kind}>" for kind in _WORDS.values()
+    ]
+    return cp.RawModule(code=half + _SOURCE.read_text(), options=("-std=c++17",), name_expressions=names)
+
+
+@functools.cache
+def _kernel(name: str) -> cp.RawKernel:
+    return _module().get_function(name)

@@ -1,0 +1,81 @@
+"""Queues the steps of a compiled plan on a device's stream: kernels and memory by the driver, products by CuPy."""
+
+from collections.abc import Sequence
+
+import cupy as cp
+
+from evaluator import _core
+from evaluator.devices.cuda import layout
+from evaluator.devices.cuda.compiled_plan import CompiledPlan
+from evaluator.devices.signature import pack
+from evaluator.program.dtypes import ITEM_BYTES
+from evaluator.program.launch_limits import MAX_SHARED_BYTES
+from evaluator.program.plan import Copy, Fill, Launch, Matmul, View
+
+_USUAL_SHARED_BYTES = 48 * 1024  # a kernel gets more dynamic shared memory only if it asks
+
+
+class Executable:
+    """The loaded modules of one compiled plan. `queue` runs it once on the buffers at the given addresses."""
+
+    def __init__(self, device: _core.CudaDevice, compiled: CompiledPlan):
+        """Raises CudaError where the driver does not take a cubin."""
+        self._device, self._compiled, self._plan = device, compiled, compiled.plan
+        self._modules = [_core.CudaModule(device, module.cubin) for module in compiled.modules]
+        self._functions = {
+            (number, kernel): self._modules[number].function(lowered)
+            for number, module in enumerate(compiled.modules)
+            for kernel, lowered in module.lowered.items()
+        }
+        for step in self._plan.steps:
+            if isinstance(step, Launch) and step.shared_bytes > 0:
+                self._allow_shared(step)
+
+    def globals(self) -> list[cp.ndarray]:
+        """The writable global variables of the modules, as bytes: what a program could keep from run to run."""
+        found = []
+        for number, module in enumerate(self._compiled.modules):
+            for name in module.globals:
+                address, nbytes = self._modules[number].global_variable(name)
+                found.append(layout.bits(address, nbytes, "uint8", self._modules[number]))
+        return found
+
+    def queue(self, addresses: Sequence[int]) -> None:
+        """Queues every step once; `addresses` are those of the plan's buffers. Can be captured into a graph."""
+        arguments = iter(self._compiled.arguments)
+        for step in self._plan.steps:
+            match step:
+                case Launch():
+                    self._launch(step, next(arguments), addresses)
+                case Fill():
+                    dtype = self._plan.dtype(step.view)
+                    pattern = pack(step.value, dtype).to_bytes(8, "little")[: ITEM_BYTES[dtype]]
+                    self._device.fill(self._address(step.view, addresses), pattern, step.view.size)
+                case Copy():
+                    nbytes = step.source.size * ITEM_BYTES[self._plan.dtype(step.source)]
+                    target, source = self._address(step.target, addresses), self._address(step.source, addresses)
+                    self._device.copy(target, source, nbytes)
+                case Matmul():
+                    a, b, out = (self._array(view, addresses) for view in (step.a, step.b, step.out))
+                    cp.matmul(a, b, out=out)
+
+    def _launch(self, step: Launch, arguments: Sequence[View | bytes], addresses: Sequence[int]) -> None:
+        words = [
+            self._address(argument, addresses).to_bytes(8, "little") if isinstance(argument, View) else argument
+            for argument in arguments
+        ]
+        self._device.launch(self._functions[step.module, step.kernel], step.grid, step.block, step.shared_bytes, words)
+
+    def _allow_shared(self, step: Launch) -> None:
+        module = self._compiled.modules[step.module]
+        static = module.reports[step.kernel].shared_bytes
+        if static + step.shared_bytes > _USUAL_SHARED_BYTES:
+            most = min(self._device.shared_bytes, MAX_SHARED_BYTES) - static
+            self._modules[step.module].allow_shared(module.lowered[step.kernel], most)
+
+    def _address(self, view: View, addresses: Sequence[int]) -> int:
+        return addresses[view.buffer] + view.offset * ITEM_BYTES[self._plan.dtype(view)]
+
+    def _array(self, view: View, addresses: Sequence[int]) -> cp.ndarray:
+        dtype = layout.numpy_dtype(self._plan.dtype(view))
+        return layout.array(self._address(view, addresses), view.shape, dtype, None)

@@ -1,0 +1,42 @@
+"""What a failed driver call says about the program that was running."""
+
+from evaluator import _core
+from evaluator.records import Outcome, ProgramFault, Rung
+
+# CUresult -> what it means here. The first three leave the context as it was.
+_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 1, 2, 701
+_ILLEGAL_ADDRESS, _ILLEGAL_INSTRUCTION, _MISALIGNED, _INVALID_ADDRESS_SPACE, _INVALID_PC, _LAUNCH_FAILED = (
+    700, 715, 716, 717, 718, 719,
+)  # fmt: skip
+_ASSERT, _HARDWARE_STACK, _LAUNCH_TIMEOUT = 710, 714, 702
+_HARMLESS = {_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES}
+
+_OUTCOMES = {
+    _OUT_OF_MEMORY: (Outcome.OUT_OF_MEMORY, "the device is out of memory"),
+    _OUT_OF_RESOURCES: (Outcome.LAUNCH_ERROR, "a block needs more registers or shared memory than the device has"),
+    _ILLEGAL_ADDRESS: (Outcome.OUT_OF_BOUNDS, "a kernel accessed memory outside its buffers"),
+    _MISALIGNED: (Outcome.MISALIGNED, "a kernel accessed an address that is no multiple of the access's size"),
+    _INVALID_ADDRESS_SPACE: (Outcome.OUT_OF_BOUNDS, "a kernel used an address of the wrong memory space"),
+    _ASSERT: (Outcome.CRASHED, "an assertion in a kernel failed"),
+    _ILLEGAL_INSTRUCTION: (Outcome.CRASHED, "a kernel executed an illegal instruction or trapped"),
+    _HARDWARE_STACK: (Outcome.CRASHED, "a kernel overflowed its stack"),
+    _INVALID_PC: (Outcome.CRASHED, "a kernel jumped outside its code"),
+    _LAUNCH_FAILED: (Outcome.CRASHED, "a kernel failed on the device"),
+    _LAUNCH_TIMEOUT: (Outcome.TIMEOUT, "the driver ended a kernel that ran too long"),
+}
+
+
+def fault(error: RuntimeError, rung: Rung) -> ProgramFault:
+    """The fault of the program for a CudaError or CudaDeadline that its steps raised."""
+    if isinstance(error, _core.CudaDeadline):
+        return ProgramFault(Outcome.TIMEOUT, rung, f"the program is {error}")
+    text, code = error.args
+    if code not in _OUTCOMES:
+        return ProgramFault(Outcome.EVALUATOR_ERROR, rung, text)
+    outcome, meaning = _OUTCOMES[code]
+    return ProgramFault(outcome, rung, f"{meaning}; {text}")
+
+
+def breaks_context(error: RuntimeError) -> bool:
+    """Whether the process can do nothing more on the device after this error."""
+    return isinstance(error, _core.CudaDeadline) or error.args[1] not in _HARMLESS

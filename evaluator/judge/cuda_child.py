@@ -1,0 +1,82 @@
+"""The process that has the GPU: it examines one program at a time, and ends once a program has broken its context."""
+
+import os
+from multiprocessing.connection import Connection
+
+from evaluator.judge.examination import Examination, examine
+from evaluator.judge.findings import Findings
+from evaluator.records import Limits, ProgramFault, Rung
+
+
+def main(pipe: Connection) -> None:
+    """Receives the limits and the device's number; answers questions until EOFError.
+
+    ("outputs", task, size) -> ("outputs", specs); ("examine", findings, examination) -> ("rung", rung) as it climbs,
+    then ("done", findings, fault or None). ("error", message) is a fault of ours.
+    """
+    limits, ordinal = pipe.recv()
+    try:
+        bench = _bench(limits, ordinal)
+    except Exception as error:
+        pipe.send(("error", f"{type(error).__name__}: {error}"))
+        return
+    pipe.send(("ready", bench.device.architecture))
+    while True:
+        question, *payload = pipe.recv()
+        try:
+            if question == "outputs":
+                task, size = payload
+                pipe.send(("outputs", bench.outputs(task, size)))
+            else:
+                _examine(pipe, bench, *payload)
+        except Exception as error:  # a reference may raise anything; a broken context makes every call raise
+            pipe.send(("error", f"{type(error).__name__}: {error}"))
+            if _is_broken(bench):
+                os._exit(0)  # nothing that would touch the context runs
+
+
+def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> None:
+    told = _Telling(pipe, found)
+    fault = None
+    try:
+        examine(bench, told, exam)
+    except ProgramFault as error:
+        fault = error.fault
+    broken = fault is not None and _is_broken(bench)
+    pipe.send(("done", told.plain(), fault))
+    if broken:
+        os._exit(0)
+    bench.tidy()
+
+
+class _Telling(Findings):
+    """Findings that tell the parent which rung is being climbed, lest it be lost with this process."""
+
+    def __init__(self, pipe: Connection, found: Findings):
+        super().__init__(**vars(found))
+        self._pipe = pipe
+
+    def rung(self, rung: Rung):
+        self._pipe.send(("rung", rung))
+        return super().rung(rung)
+
+    def plain(self) -> Findings:
+        return Findings(**{name: value for name, value in vars(self).items() if not name.startswith("_")})
+
+
+def _bench(limits: Limits, ordinal: int):
+    from evaluator.judge.cuda_workbench import CudaWorkbench
+
+    return CudaWorkbench(limits, ordinal)
+
+
+def _is_broken(bench) -> bool:
+    """Whether the context is lost, or still busy with a kernel that does not end."""
+    from evaluator import _core
+
+    try:
+        bench.device.wait(1.0)
+        bench.device.memory  # noqa: B018  asks the driver, which answers with the context's error
+    except (_core.CudaError, _core.CudaDeadline):
+        return True
+    return False

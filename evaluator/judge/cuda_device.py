@@ -1,0 +1,118 @@
+"""The judge's side of the `cuda` device: NVRTC in one confined process, the GPU in another that a program may cost."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from evaluator.devices.cuda import compiled_plan
+from evaluator.devices.cuda.compiler import Compiler
+from evaluator.judge import cuda_child
+from evaluator.judge.child import Child
+from evaluator.judge.examination import Examination
+from evaluator.judge.findings import Findings
+from evaluator.program.plan import Plan
+from evaluator.records import Limits, Outcome, ProgramFault
+from evaluator.tasks.task import Task
+
+_START_S = 120.0
+_MESSAGE_S = 120.0  # between two signs of life; every wait in the child is shorter, and ends by itself
+
+
+class CudaDevice:
+    """One GPU. Its process starts at the first question, and anew after a program has broken it."""
+
+    def __init__(self, limits: Limits, ordinal: int = 0):
+        self._limits, self._ordinal = limits, ordinal
+        self._compiler: Compiler | None = None
+        self._child: Child | None = None
+        self._architecture = 0
+        self._outputs: dict[tuple, Any] = {}
+
+    def start(self) -> None:
+        """Starts the GPU's process if it does not run, and returns at once."""
+        if self._child is None or not self._child.alive:
+            self._end_child()
+            self._child = Child(cuda_child.main)
+            self._child.pipe.send((self._limits, self._ordinal))
+            self._architecture = 0
+
+    def close(self) -> None:
+        self._end_child()
+        if self._compiler is not None:
+            self._compiler.close()
+            self._compiler = None
+
+    def outputs(self, task: Task, size: str) -> Sequence[tuple[tuple[int, ...], str]]:
+        """Shape and dtype of each output of a task. RuntimeError where its reference fails."""
+        key = (task.source_at(size), task.arrays_at(size))
+        if key not in self._outputs:
+            self._ready()
+            _, self._outputs[key] = self._ask("outputs", task, size)
+        return self._outputs[key]
+
+    def compile(self, plan: Plan) -> compiled_plan.CompiledPlan:
+        """Raises ProgramFault for what the compiler or a launch check finds."""
+        self._ready()
+        if self._compiler is None:
+            self._compiler = Compiler(self._limits)
+        return compiled_plan.compile(plan, self._compiler, self._architecture, self._limits)
+
+    def examine(self, found: Findings, exam: Examination) -> None:
+        """As `examination.examine`, in the GPU's process. A process that is lost says what the program did to it."""
+        self._ready()
+        try:
+            answer, *payload = self._ask("examine", found, exam)
+            while answer == "rung":
+                found.current = payload[0]
+                answer, *payload = self._receive(_MESSAGE_S)
+        except EOFError as error:
+            self._end_child()
+            message = "the process that has the GPU was lost while it ran the program"
+            raise ProgramFault(Outcome.CRASHED, found.current, message) from error
+        except TimeoutError as error:
+            self._end_child()
+            message = f"nothing was heard for {_MESSAGE_S:g} s of the process that has the GPU"
+            raise ProgramFault(Outcome.TIMEOUT, found.current, message) from error
+        known, fault = payload
+        vars(found).update(vars(known))
+        if fault is not None:
+            raise ProgramFault(fault.outcome, fault.rung, fault.message, fault.line)
+
+    def _ready(self) -> None:
+        """Waits for the process. RuntimeError where it cannot use the GPU."""
+        self.start()
+        if self._architecture == 0:
+            try:
+                _, self._architecture = self._receive(_START_S)
+            except (EOFError, TimeoutError) as error:
+                self._end_child()
+                raise RuntimeError("the process that has the GPU did not start") from error
+
+    def _ask(self, *question: Any) -> tuple:
+        assert self._child is not None
+        try:
+            self._child.pipe.send(question)
+        except OSError as error:
+            raise EOFError from error
+        return self._receive(_MESSAGE_S)
+
+    def _receive(self, patience_s: float) -> tuple:
+        """The next message. EOFError, TimeoutError, or RuntimeError with what went wrong there."""
+        assert self._child is not None
+        deadline = time.monotonic() + patience_s
+        try:
+            if not self._child.pipe.poll(max(0.0, deadline - time.monotonic())):
+                raise TimeoutError
+            message = self._child.pipe.recv()
+        except OSError as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise EOFError from error
+        if message[0] == "error":
+            raise RuntimeError(f"device cuda: {message[1]}")
+        return message
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None

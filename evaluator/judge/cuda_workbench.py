@@ -1,0 +1,163 @@
+"""The `cuda` device as the ladder uses it, in the process that has the GPU: sessions, the float64 oracle, baselines.
+
+Needs CuPy. A CUDA context that a program has broken is of no further use; the process then ends (`cuda_child`).
+"""
+
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import cupy as cp
+
+from evaluator import _core
+from evaluator.devices.cuda import comparison
+from evaluator.devices.cuda.compiled_plan import CompiledPlan
+from evaluator.devices.cuda.draws import CupySource
+from evaluator.devices.cuda.session import Session
+from evaluator.judge.cases import inputs_for
+from evaluator.judge.expected import Array, Comparison, Expected, evaluate
+from evaluator.judge.job import Job
+from evaluator.judge.timing import BUCKETS
+from evaluator.judge.workbench import Reference
+from evaluator.nn import cupy_nn
+from evaluator.nn.run import compile_forward, run
+from evaluator.program.plan import Launch
+from evaluator.records import Limits
+from evaluator.tasks.task import Task
+
+_CACHE_SHARE = 1 / 3  # of the device's memory, for expected values
+_OURS_S = 60.0  # a reference that takes longer is a fault of ours
+
+
+class CudaWorkbench:
+    """One GPU of this process."""
+
+    def __init__(self, limits: Limits, ordinal: int = 0):
+        self._limits = limits
+        self.device = _core.CudaDevice(ordinal)
+        cp.cuda.Device(ordinal).use()
+        cp.cuda.ExternalStream(self.device.stream).use()
+        self._timer = _core.CudaTimer(self.device)
+        self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
+        self._cache_bytes = int(_CACHE_SHARE * self.device.memory[1])
+        self._references: tuple[tuple, Expected, Mapping[str, Reference]] | None = None
+
+    def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
+        """Shape and dtype of each output of a task, from one run of its reference."""
+        arrays = inputs_for(task, size, "plain", 0, CupySource())
+        return tuple((tuple(x.shape), x.dtype.name) for x in run(task.source_at(size), cupy_nn, arrays))
+
+    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
+        key = (task.source_at(size), task.arrays_at(size), case, seed)
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        source = task.source_at(size)
+        found = evaluate(
+            inputs_for(task, size, case, seed, CupySource()),
+            lambda low, high: (run(source, cupy_nn, low), run(source, cupy_nn, high)),
+            self.compare,
+            integral=case == "integers",
+        )
+        self._keep(key, found)
+        return found
+
+    def compare(self, seen: Array, exact: Array) -> Comparison:
+        return comparison.compare(seen, exact)
+
+    def open(self, compiled: CompiledPlan) -> Session:
+        return Session(self.device, self._timer, compiled, self._limits)
+
+    def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:
+        plan, arguments = compiled.plan, list(compiled.arguments)
+        if isinstance(plan.steps[step], Launch):
+            arguments.pop(sum(isinstance(each, Launch) for each in plan.steps[:step]))
+        left = dataclasses.replace(plan, steps=plan.steps[:step] + plan.steps[step + 1 :])
+        return dataclasses.replace(compiled, plan=left, arguments=tuple(arguments))
+
+    def open_timed(self, stack: contextlib.ExitStack, compiled: CompiledPlan, inputs: Expected) -> Sequence[Session]:
+        """One session stands in every bucket: all are timed in one context, so nothing differs by process."""
+        session = stack.enter_context(self.open(compiled))
+        session.run(inputs.inputs)
+        return [session] * BUCKETS
+
+    def references(self, job: Job, inputs: Expected) -> Mapping[str, Reference]:
+        """`eager`: the reference called step by step; `graph`: the same recorded once and replayed."""
+        key = (job.task.source_at(job.size), job.task.arrays_at(job.size))
+        if self._references is None or self._references[0] != key or self._references[1] is not inputs:
+            self._references = None  # its memory first
+            forward = compile_forward(key[0])
+            eager = _Eager(self.device, self._timer, lambda: forward(cupy_nn, *inputs.inputs))
+            graph = _Recorded(self.device, self._timer, lambda: forward(cupy_nn, *inputs.inputs))
+            made = {"eager": Reference("eager", [eager] * BUCKETS), "graph": Reference("graph", [graph] * BUCKETS)}
+            self._references = (key, inputs, made)
+        return self._references[2]
+
+    def forget_references(self) -> None:
+        self._references = None
+
+    def floor_us(self, task: Task, inputs: Expected) -> float | None:
+        """Bytes of outputs, and of the inputs they depend on, less what the L2 cache holds, at the peak bandwidth."""
+        peak = 2 * 1e3 * self.device.memory_clock_khz * self.device.memory_bus_bits / 8  # bytes a second
+        if peak <= 0:
+            return None
+        written = sum(x.size * cp.dtype(a.dtype).itemsize for x, a in zip(inputs.exact, inputs.accuracies, strict=True))
+        read = 0 if task.degenerate else sum(x.nbytes for x in inputs.inputs)
+        return max(0.0, 1e6 * (written + read - self.device.l2_bytes) / peak)
+
+    def tidy(self) -> None:
+        """Gives back to the device what the last program took."""
+        cp.get_default_memory_pool().free_all_blocks()
+
+    def _keep(self, key: tuple, found: Expected) -> None:
+        if found.nbytes > self._cache_bytes:
+            return
+        self._cache[key] = found
+        while sum(each.nbytes for each in self._cache.values()) > self._cache_bytes:
+            self._cache.popitem(last=False)
+
+
+class _Eager:
+    """The reference, called step by step."""
+
+    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, call):
+        self._device, self._timer, self._call = device, timer, call
+        self._call()
+        device.wait(_OURS_S)
+
+    def time(self, replays: int) -> float:
+        for _ in range(replays):
+            self._timer.start()
+            self._call()
+            self._timer.stop()
+        return sum(self._timer.collect(_OURS_S)) / replays
+
+
+class _Recorded:
+    """The reference, recorded as a graph, with the memory that the recording took."""
+
+    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, call):
+        self._timer = timer
+        self._pool = cp.cuda.MemoryPool()  # nothing else may get the memory that the graph writes to
+        with _allocating_from(self._pool):
+            call()  # libraries choose their algorithms outside the recording
+            device.wait(_OURS_S)
+            device.begin_capture()
+            try:
+                self._outputs = call()
+            finally:
+                self._graph = _core.CudaGraph(device)
+
+    def time(self, replays: int) -> float:
+        for _ in range(replays):
+            self._timer.start()
+            self._graph.launch()
+            self._timer.stop()
+        return sum(self._timer.collect(_OURS_S)) / replays
+
+
+@contextlib.contextmanager
+def _allocating_from(pool: cp.cuda.MemoryPool) -> Iterator[None]:
+    with cp.cuda.using_allocator(pool.malloc):
+        yield

@@ -1,0 +1,131 @@
+"""The rungs from launch to recheck: what is done with a compiled program on its device, whichever that is."""
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+
+from evaluator.judge.clock import Clock, ClockedSession
+from evaluator.judge.correctness import Case, check_cases, check_orders, judge_case, schedule, worst_of_each
+from evaluator.judge.expected import Expected
+from evaluator.judge.findings import Findings
+from evaluator.judge.job import Job
+from evaluator.judge.knock_out import idle_launches
+from evaluator.judge.memory_safety import PASSES, guarded_run, replay_on_new_contents
+from evaluator.judge.modes import Effort
+from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
+from evaluator.judge.seeds import derive
+from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs
+from evaluator.judge.workbench import CompiledPlan, Session, Workbench
+from evaluator.program.plan import Plan
+from evaluator.records import Interval, Outcome, ProgramFault, Rung
+
+
+@dataclasses.dataclass(frozen=True)
+class Examination:
+    """One compiled program to be looked at; can be pickled."""
+
+    job: Job
+    plan: Plan
+    compiled: CompiledPlan
+    seed: int  # of every draw
+    effort: Effort
+    timing: Schedule
+    clock: Clock | None = None  # replaces measured times (tests)
+
+
+def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
+    """Every rung from launch on, in order; fills `found`. Raises the ProgramFault that ends the climb."""
+    job, task, size = exam.job, exam.job.task, exam.job.size
+    cases = schedule(task, exam.effort, exam.seed, job.cases)
+    first = _expected(bench, job, cases[0])
+    with found.rung(Rung.LAUNCH):
+        opened = bench.open(exam.compiled)
+    with opened as session:
+        with found.rung(Rung.MEMORY_SAFETY):
+            reports = [guarded_run(session, first.inputs, how, cases[0].seed) for how in PASSES[:3]]
+            found.peak_bytes = reports[0].peak_bytes
+            second = _expected(bench, job, Case("plain", derive(exam.seed, task.id, "replay")))
+            replay_on_new_contents(bench, session, exam.compiled, task, first, second)
+        with found.rung(Rung.CORRECTNESS):
+            check_orders(bench, [report.outputs for report in reports], first, task)
+            found.errors = [judge_case(bench, reports[0].outputs, first, task, cases[0])]
+            for error in check_cases(bench, session, task, size, cases[1:]):
+                found.errors = worst_of_each([*found.errors, error])
+            if exam.effort.knock_out:
+                found.notes += idle_launches(bench, exam.plan, exam.compiled, first, task)
+    if job.timing:
+        _time(bench, found, exam, first)
+
+
+def _time(bench: Workbench, found: Findings, exam: Examination, first: Expected) -> None:
+    """Timing and recheck, against every baseline there is."""
+    job, sha = exam.job, found.program_sha256
+    fresh = _expected(bench, job, Case("plain", derive(exam.seed, sha, "fresh")))
+    with contextlib.ExitStack() as stack:
+        with found.rung(Rung.TIMING):
+            sessions = bench.open_timed(stack, exam.compiled, first)
+            pairs = _pairs(bench, exam, sessions, sha, first, derive(exam.seed, sha, "order"))
+            if not pairs:
+                with computing():
+                    found.times["program"] = time_alone(_clocked(exam, sessions, sha), exam.timing)
+            for name, taken in pairs.items():
+                found.times.update({name: taken.reference, "program": taken.program})
+                found.speedups[name] = taken.speedup
+            found.floor_us = bench.floor_us(job.task, first)
+            _check_floor(found)
+        with found.rung(Rung.RECHECK):
+            check_timed_outputs(bench, sessions, first, fresh, job.task)
+    if not pairs:
+        return
+    name, speedup = min(found.speedups.items(), key=lambda item: item[1].value)
+    if stands_out(speedup, job.record):
+        with found.rung(Rung.RECHECK):
+            seeds = (derive(exam.seed, sha, "again", attempt) for attempt in (1, 2))
+            again = (_speedup_again(bench, exam, sha, name, each) for each in seeds)
+            speedup = found.speedups[name] = check_reproduced(speedup, again)
+    found.speedup = rounded(speedup)
+
+
+def _speedup_again(bench: Workbench, exam: Examination, sha: str, name: str, seed: int) -> Interval:
+    """The speed-up over one baseline in new sessions on a new draw, whose outputs must be right as well."""
+    expected = _expected(bench, exam.job, Case("plain", seed))
+    with contextlib.ExitStack() as stack:
+        sessions = bench.open_timed(stack, exam.compiled, expected)
+        pairs = _pairs(bench, exam, sessions, sha, expected, seed)
+        check_timed_outputs(bench, sessions, expected, expected, exam.job.task)
+    return pairs[name].speedup
+
+
+def _pairs(
+    bench: Workbench, exam: Examination, sessions: Sequence[Session], sha: str, inputs: Expected, seed: int
+) -> dict[str, Pairs]:
+    """Pairs of each baseline and the candidate on the same inputs."""
+    found = {}
+    for name, reference in bench.references(exam.job, inputs).items():
+        buckets = zip(
+            _clocked(exam, reference.sessions, reference.identity), _clocked(exam, sessions, sha), strict=True
+        )
+        try:
+            with computing():
+                found[name] = time_pairs(list(buckets), exam.timing, seed)
+        except ProgramFault:
+            bench.forget_references()  # a fault ends the session it came from, and that may be one of these
+            raise
+    return found
+
+
+def _check_floor(found: Findings) -> None:
+    """Raises `too_fast` where a program took less time than the device needs to move the bytes."""
+    taken = found.times["program"].value
+    if found.floor_us is not None and taken < found.floor_us:
+        message = f"the program took {taken:.1f} us; moving inputs and outputs takes {found.floor_us:.1f} us at least"
+        raise ProgramFault(Outcome.TOO_FAST, Rung.TIMING, message)
+
+
+def _expected(bench: Workbench, job: Job, case: Case) -> Expected:
+    return bench.expected(job.task, job.size, case.name, case.seed)
+
+
+def _clocked(exam: Examination, sessions: Sequence[Timed], identity: str) -> list[Timed]:
+    clock = exam.clock
+    return list(sessions) if clock is None else [ClockedSession(session, identity, clock) for session in sessions]

@@ -1,0 +1,85 @@
+"""What the ladder asks of a device: expected values, sessions of a program, things to time it against.
+
+`cpu_workbench` and `cuda_workbench` are the two there are. Arrays are NumPy's on one and CuPy's on the other, and the
+rungs hand them around without looking inside.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from evaluator.judge.expected import Array, Comparison, Expected
+from evaluator.judge.job import Job
+from evaluator.judge.timing import Timed
+from evaluator.tasks.task import Task
+
+CompiledPlan = Any  # the device's own: a plan and what executes it
+
+
+class RunReport(Protocol):
+    """What one judged run did."""
+
+    @property
+    def outputs(self) -> Sequence[Array]: ...
+    @property
+    def unwritten(self) -> Sequence[int]: ...
+    @property
+    def modified(self) -> Sequence[str]: ...
+    @property
+    def state_changed(self) -> bool: ...
+    @property
+    def peak_bytes(self) -> int: ...
+
+
+class Session(Timed, Protocol):
+    """One compiled plan, run and replayed on arrays that the caller gives."""
+
+    def run(self, inputs: Sequence[Array], order: str, seed: int, guard: str) -> RunReport: ...
+    def refill(self, inputs: Sequence[Array]) -> None: ...
+    def time(self, replays: int, *, forget: bool = True) -> float: ...
+    def outputs(self) -> Sequence[Array]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A baseline that runs."""
+
+    identity: str  # what derived clocks know it by
+    sessions: Sequence[Timed]  # one for each bucket of times
+
+
+class Workbench(Protocol):
+    """One device, for one program at a time. Compiled plans are the device's own."""
+
+    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
+        """Inputs and exact outputs of a case, on the device."""
+        ...
+
+    def compare(self, seen: Array, exact: Array) -> Comparison:
+        """Errors of an output against exact values in float64."""
+        ...
+
+    def open(self, compiled: CompiledPlan) -> contextlib.AbstractContextManager[Session]:
+        """A session in the state in which a new process would find it."""
+        ...
+
+    def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:
+        """The plan with one step left out."""
+        ...
+
+    def open_timed(self, stack: contextlib.ExitStack, compiled: CompiledPlan, inputs: Expected) -> Sequence[Session]:
+        """Sessions of one program, run once on `inputs`, one for each bucket of times. `stack` owns them."""
+        ...
+
+    def references(self, job: Job, inputs: Expected) -> Mapping[str, Reference]:
+        """What the job's program is timed against, by the baseline's name, last run on `inputs`."""
+        ...
+
+    def floor_us(self, task: Task, inputs: Expected) -> float | None:
+        """The least time in which the device can move the bytes; None where there is no such bound."""
+        ...
+
+    def forget_references(self) -> None:
+        """Gives up the references, one of which may be broken."""
+        ...

@@ -8,6 +8,14 @@ be captured in a CUDA graph after a first call has compiled its kernels.
 
 # ruff: noqa: F401
 from evaluator.nn.cupy_nn.array import operand
+from evaluator.nn.cupy_nn.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from evaluator.nn.cupy_nn.elementwise import (
     abs,
     add,
@@ -62,6 +70,7 @@ from evaluator.nn.cupy_nn.losses import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
+from evaluator.nn.cupy_nn.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from evaluator.nn.cupy_nn.products import (
     bmm,
     einsum,

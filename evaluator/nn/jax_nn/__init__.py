@@ -6,6 +6,14 @@ float32 gives float32 and, in a process with 64-bit mode on, float64 gives float
 """
 
 # ruff: noqa: F401
+from evaluator.nn.jax_nn.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from evaluator.nn.jax_nn.elementwise import (
     abs,
     add,
@@ -61,6 +69,7 @@ from evaluator.nn.jax_nn.losses import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
+from evaluator.nn.jax_nn.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from evaluator.nn.jax_nn.products import (
     bmm,
     einsum,

@@ -10,6 +10,7 @@ def normal(*shape, seed=0):
 X, Y, Z = normal(5, 7), normal(5, 7, seed=1), normal(5, 7, seed=2)
 POSITIVE = np.abs(X) + np.float32(0.1)
 IMAGE = normal(2, 6, 3, 5)
+SERIES, PICTURE, VOLUME = normal(2, 4, 19), normal(2, 4, 9, 8), normal(2, 2, 6, 7, 5)
 CHANNELS = normal(6), normal(6, seed=1)
 SPREAD = np.concatenate([X.ravel(), 20 * Y.ravel(), np.float32([0, -0.0, 3, -3, 25, -25, 88, -88])])
 MASK = Y > 0
@@ -74,6 +75,24 @@ CALLS = [
     ("outer", (X[0], Y[:, 0].copy()), {}),
     ("scaled_dot_product_attention", (normal(2, 3, 4, 5), normal(2, 3, 4, 5, seed=1), normal(2, 3, 4, 5, seed=2)), {}),
     ("scaled_dot_product_attention", (normal(2, 4, 5), normal(2, 4, 5, seed=1), X[:4, :5].copy()), {"is_causal": True}),
+    ("max_pool1d", (SERIES, 4), {}),
+    ("max_pool1d", (SERIES, 4), {"stride": 1, "padding": 2, "dilation": 3}),
+    ("max_pool2d", (IMAGE, 2), {}),
+    ("max_pool2d", (PICTURE, (3, 2)), {"stride": (2, 1), "padding": 1, "dilation": (1, 2)}),
+    ("max_pool3d", (VOLUME, 3), {"stride": 2, "padding": 1}),
+    ("avg_pool1d", (SERIES, 4), {"stride": 1, "padding": 2}),
+    ("avg_pool2d", (PICTURE, 3), {}),
+    ("avg_pool2d", (PICTURE, (3, 2)), {"stride": (2, 1), "padding": (1, 0)}),
+    ("avg_pool3d", (VOLUME, 3), {"stride": 2, "padding": 1}),
+    ("conv1d", (SERIES, normal(6, 4, 3), normal(6)), {"stride": 2, "padding": 1}),
+    ("conv1d", (SERIES, normal(6, 2, 3)), {"dilation": 2, "groups": 2}),
+    ("conv2d", (PICTURE, normal(5, 4, 3, 2)), {}),
+    ("conv2d", (PICTURE, normal(8, 1, 3, 3), normal(8)), {"stride": (2, 1), "padding": (0, 2), "groups": 4}),
+    ("conv3d", (VOLUME, normal(4, 2, 3, 1, 2), normal(4)), {"padding": 1, "dilation": (1, 2, 1)}),
+    ("conv_transpose1d", (SERIES, normal(4, 3, 3), normal(3)), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ("conv_transpose2d", (PICTURE, normal(4, 5, 3, 2)), {}),
+    ("conv_transpose2d", (PICTURE, normal(4, 3, 3, 3), normal(6)), {"stride": (3, 2), "groups": 2, "dilation": 2}),
+    ("conv_transpose3d", (VOLUME, normal(2, 3, 3, 1, 2), normal(3)), {"stride": 2, "padding": (1, 0, 1)}),
     ("reshape", (X, (7, -1)), {}),
     ("flatten", (IMAGE,), {"start_dim": 1}),
     ("transpose", (IMAGE, 1, -1), {}),

@@ -1,5 +1,6 @@
 """`cupy_nn` on the host: its kernels run on the emulator, its other calls in NumPy."""
 
+import functools
 import importlib
 import importlib.util
 import pathlib
@@ -28,6 +29,9 @@ def cupy_nn(tmp_path_factory):
             patch.delitem(sys.modules, name)
         namespace = importlib.import_module("evaluator.nn.cupy_nn")
         namespace.host = host_cupy
+        plans = sys.modules["evaluator.nn.cupy_nn.cudnn_plans"]
+        exact = sys.modules["evaluator.nn.cupy_nn.exact.convolution"]
+        patch.setattr(plans, "convolve", functools.partial(host_cupy.convolve, exact))
         yield namespace
         for name in [name for name in sys.modules if name.startswith("evaluator.nn.cupy_nn")]:
             del sys.modules[name]

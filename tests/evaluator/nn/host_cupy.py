@@ -97,6 +97,22 @@ def _memory(array: np.ndarray) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
 
 
+def convolve(exact, geometry, x, weight, out):
+    """What cuDNN computes of a geometry, by the oracle's algorithm."""
+    assert (x.shape, weight.shape, out.shape) == (geometry.x, geometry.weight, geometry.out)
+    assert x.flags.c_contiguous
+    assert weight.flags.c_contiguous
+    wide, weights = x.astype(np.float64), weight.astype(np.float64)
+    windows = geometry.stride, geometry.padding, geometry.dilation
+    if not geometry.transposed:
+        out[:] = exact.forward(wide, weights, *windows, groups=x.shape[1] // weight.shape[1])
+        return
+    lengths = zip(x.shape[2:], weight.shape[2:], out.shape[2:], *windows, strict=True)
+    extra = tuple(m - ((n - 1) * s - 2 * p + d * (w - 1) + 1) for n, w, m, s, p, d in lengths)
+    groups = out.shape[1] // weight.shape[1]
+    out[:] = exact.transposed(wide, weights, *windows[:2], extra, windows[2], groups)
+
+
 def module() -> tuple[types.ModuleType, types.ModuleType]:
     """Modules to put in the places of `cupy` and `cupyx.scipy`."""
     cupy = types.ModuleType("cupy")

@@ -1,0 +1,96 @@
+"""Convolutions through cuDNN's graph interface: one plan per geometry, chosen by its heuristics as PyTorch does."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import cupy as cp
+
+Lengths = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometry:
+    """What a plan depends on; shapes are those of contiguous arrays, with one to three dimensions after the channel."""
+
+    x: Lengths
+    weight: Lengths
+    out: Lengths
+    stride: Lengths
+    padding: Lengths
+    dilation: Lengths
+    transposed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    graph: Any  # cudnn.pygraph, built
+    tensors: tuple[Any, Any, Any]  # x, weight and out in it
+    workspace_bytes: int
+
+
+def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndarray) -> None:
+    """Fills `out` on CuPy's current stream. TF32 is allowed, as PyTorch allows it in convolutions."""
+    import cudnn
+
+    device = cp.cuda.Device().id
+    handle = _handle(device)
+    plan = _plan(device, geometry)
+    workspace = cp.empty(max(plan.workspace_bytes, 1), cp.uint8)
+    cudnn.set_stream(handle=handle, stream=cp.cuda.get_current_stream().ptr)
+    pointers = {tensor: array.data.ptr for tensor, array in zip(plan.tensors, (x, weight, out), strict=True)}
+    plan.graph.execute(pointers, workspace.data.ptr, handle=handle)
+
+
+@functools.cache
+def _handle(device: int) -> Any:
+    import cudnn
+
+    return cudnn.create_handle()
+
+
+@functools.cache
+def _plan(device: int, geometry: Geometry) -> _Plan:
+    import cudnn
+
+    number = cudnn.data_type.FLOAT
+    graph = cudnn.pygraph(
+        io_data_type=number, intermediate_data_type=number, compute_data_type=number, handle=_handle(device)
+    )
+    shapes = [_at_least_2d(shape) for shape in (geometry.x, geometry.weight, geometry.out)]
+    x, weight = (
+        graph.tensor(name=name, dim=list(shape), stride=_contiguous(shape), data_type=number)
+        for name, shape in zip(("x", "weight"), shapes, strict=False)
+    )
+    stride, dilation = ([1] * (2 - len(given)) + list(given) for given in (geometry.stride, geometry.dilation))
+    padding = [0] * (2 - len(geometry.padding)) + list(geometry.padding)
+    windows = {"padding": padding, "stride": stride, "dilation": dilation}
+    if geometry.transposed:  # the gradient of a convolution by its input
+        out = graph.conv_dgrad(loss=x, filter=weight, **windows)
+    else:
+        out = graph.conv_fprop(image=x, weight=weight, **windows)
+    out.set_output(True)
+    out.set_data_type(number)
+    out.set_dim(list(shapes[2]))
+    out.set_stride(_contiguous(shapes[2]))
+    try:
+        graph.validate()
+        graph.build_operation_graph()
+        graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+        graph.check_support()
+        graph.build_plans()
+    except cudnn.cudnnGraphNotSupportedError as error:
+        raise ValueError(f"cuDNN {cudnn.backend_version()} has no plan for {geometry}: {error}") from error
+    return _Plan(graph, (x, weight, out), graph.get_workspace_size())
+
+
+def _at_least_2d(shape: Lengths) -> Lengths:
+    """One-dimensional convolutions as two-dimensional ones of height 1, as in PyTorch."""
+    return shape if len(shape) > 3 else (*shape[:2], 1, *shape[2:])
+
+
+def _contiguous(shape: Lengths) -> list[int]:
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * size)
+    return strides[::-1]

@@ -1,0 +1,41 @@
+"""Pooling by whole shifted arrays, one per place in the window, for the oracle."""
+
+import itertools
+import math
+
+import cupy as cp
+
+
+def pool(
+    x: cp.ndarray,
+    largest: bool,
+    window: tuple[int, ...],
+    step: tuple[int, ...],
+    pad: tuple[int, ...],
+    apart: tuple[int, ...],
+) -> cp.ndarray:
+    """Maximum, or average with the padding counted, over windows along the last dimensions."""
+    around = [(0, 0)] * (x.ndim - len(pad)) + [(p, p) for p in pad]
+    padded = cp.pad(x, around, mode="constant", constant_values=-cp.inf if largest else 0)
+    lengths = padded.shape[-len(pad) :]
+    first, *places = itertools.product(*map(range, window))
+    folded = padded[(..., *every(first, window, step, apart, lengths))].copy()
+    for place in places:
+        shifted = padded[(..., *every(place, window, step, apart, lengths))]
+        folded = cp.maximum(folded, shifted) if largest else folded + shifted
+    return folded if largest else folded / math.prod(window)
+
+
+def every(
+    place: tuple[int, ...],
+    window: tuple[int, ...],
+    step: tuple[int, ...],
+    apart: tuple[int, ...],
+    lengths: tuple[int, ...],
+) -> tuple[slice, ...]:
+    """Slices that pick, of a padded array, the element at `place` of every window."""
+    slices = []
+    for at, w, s, d, n in zip(place, window, step, apart, lengths, strict=True):
+        count = (n - d * (w - 1) - 1) // s + 1
+        slices.append(slice(at * d, at * d + s * (count - 1) + 1, s))
+    return tuple(slices)

@@ -1,0 +1,136 @@
+"""Max and average pooling over one to three dimensions of CuPy arrays, with PyTorch's names, arguments and values."""
+
+import functools
+import math
+
+import cupy as cp
+
+from evaluator.nn.cupy_nn.exact import pooling as exact
+from evaluator.nn.cupy_nn.fused import contiguous
+from evaluator.nn.cupy_nn.launch import launch
+
+Lengths = int | tuple[int, ...]
+
+_THREADS = 256
+
+
+def max_pool1d(
+    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+) -> cp.ndarray:
+    return _pool(x, 1, True, kernel_size, stride, padding, dilation)
+
+
+def max_pool2d(
+    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+) -> cp.ndarray:
+    return _pool(x, 2, True, kernel_size, stride, padding, dilation)
+
+
+def max_pool3d(
+    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+) -> cp.ndarray:
+    return _pool(x, 3, True, kernel_size, stride, padding, dilation)
+
+
+def avg_pool1d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
+    return _pool(x, 1, False, kernel_size, stride, padding, 1)
+
+
+def avg_pool2d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
+    return _pool(x, 2, False, kernel_size, stride, padding, 1)
+
+
+def avg_pool3d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
+    return _pool(x, 3, False, kernel_size, stride, padding, 1)
+
+
+def _pool(
+    x: cp.ndarray,
+    ndim: int,
+    largest: bool,
+    kernel_size: Lengths,
+    stride: Lengths | None,
+    padding: Lengths,
+    dilation: Lengths,
+) -> cp.ndarray:
+    """Windows start every `stride` (default: a window's length), their elements `dilation` apart; averages count padding."""
+    window, pad, apart = (_each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
+    step = window if stride is None else _each(stride, ndim)
+    if any(2 * p > w for p, w in zip(pad, window, strict=True)):
+        raise ValueError(f"pooling: padding {pad} exceeds half of the window {window}")
+    if x.dtype != cp.float32:
+        return exact.pool(x, largest, window, step, pad, apart)
+    sizes = x.shape[-ndim:]
+    outs = tuple(
+        (n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, s, p, d in zip(sizes, window, step, pad, apart, strict=True)
+    )
+    if min(outs) < 1:
+        raise ValueError(f"pooling: a window of {window}, {apart} apart, does not fit into {sizes} padded by {pad}")
+    out = type(x)((*x.shape[:-ndim], *outs), cp.float32)
+    if out.size == 0:
+        return out
+    three = [(1,) * (3 - ndim) + lengths for lengths in (window, step, apart)]
+    text = _text(largest, *three, (0,) * (3 - ndim) + pad, out.size >= 2**31)
+    counts = [*(1,) * (3 - ndim), *sizes], [*(1,) * (3 - ndim), *outs]
+    blocks = -(-out.size // _THREADS)
+    launch(text, "pool", (blocks,), (_THREADS,), (contiguous(x), out, *counts[0], *counts[1], out.size))
+    return out
+
+
+def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
+    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)
+
+
+@functools.cache
+def _text(
+    largest: bool,
+    window: tuple[int, ...],
+    step: tuple[int, ...],
+    apart: tuple[int, ...],
+    pad: tuple[int, ...],
+    wide: bool,
+) -> str:
+    """A thread per output; the window's geometry is constant, so its loops unroll."""
+    names = {"WINDOW": window, "STEP": step, "APART": apart, "PAD": pad}
+    lines = [f"#define {name}_{axis} {n}" for name, lengths in names.items() for axis, n in enumerate(lengths)]
+    start, fold = ("-__int_as_float(0x7f800000)", "(x > a || x != x) ? x : a") if largest else ("0.0f", "a + x")
+    lines += [
+        f"typedef unsigned {'long long' if wide else 'int'} Index;",
+        f"#define START {start}",
+        f"__device__ __forceinline__ float fold(float a, float x) {{ return {fold}; }}",
+        f"#define FINISHED(a) {'(a)' if largest else f'((a) / {math.prod(window)}.0f)'}",
+    ]
+    return "\n".join(lines) + _KERNEL
+
+
+_KERNEL = r"""
+extern "C" __global__ void __launch_bounds__(256) pool(const float* __restrict__ data, float* __restrict__ out,
+    int n0, int n1, int n2, Index m0, Index m1, Index m2, Index size) {
+  Index at = blockIdx.x * (Index)256 + threadIdx.x;
+  if (at >= size) return;
+  Index rest = at;
+  int o2 = rest % m2; rest /= m2;
+  int o1 = rest % m1; rest /= m1;
+  int o0 = rest % m0; rest /= m0;
+  const float* plane = data + (size_t)rest * n0 * n1 * n2;
+  int first0 = o0 * STEP_0 - PAD_0, first1 = o1 * STEP_1 - PAD_1, first2 = o2 * STEP_2 - PAD_2;
+  float a = START;
+  #pragma unroll
+  for (int k0 = 0; k0 < WINDOW_0; ++k0) {
+    int i0 = first0 + k0 * APART_0;
+    if (i0 < 0 || i0 >= n0) continue;
+    #pragma unroll
+    for (int k1 = 0; k1 < WINDOW_1; ++k1) {
+      int i1 = first1 + k1 * APART_1;
+      if (i1 < 0 || i1 >= n1) continue;
+      const float* row = plane + ((size_t)i0 * n1 + i1) * n2;
+      #pragma unroll
+      for (int k2 = 0; k2 < WINDOW_2; ++k2) {
+        int i2 = first2 + k2 * APART_2;
+        if (i2 >= 0 && i2 < n2) a = fold(a, row[i2]);
+      }
+    }
+  }
+  out[at] = FINISHED(a);
+}
+"""

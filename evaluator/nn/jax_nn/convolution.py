@@ -1,0 +1,144 @@
+"""Convolutions over one to three dimensions in JAX, in full float32, with PyTorch's names, arguments and values."""
+
+import jax
+import jax.numpy as jnp
+
+Lengths = int | tuple[int, ...]
+
+_DIMENSIONS = {1: ("NCH", "OIH", "NCH"), 2: ("NCHW", "OIHW", "NCHW"), 3: ("NCDHW", "OIDHW", "NCDHW")}
+
+
+def conv1d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    groups: int = 1,
+) -> jax.Array:
+    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=1)
+
+
+def conv2d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    groups: int = 1,
+) -> jax.Array:
+    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=2)
+
+
+def conv3d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    groups: int = 1,
+) -> jax.Array:
+    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=3)
+
+
+def conv_transpose1d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    output_padding: Lengths = 0,
+    groups: int = 1,
+    dilation: Lengths = 1,
+) -> jax.Array:
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=1)
+
+
+def conv_transpose2d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    output_padding: Lengths = 0,
+    groups: int = 1,
+    dilation: Lengths = 1,
+) -> jax.Array:
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=2)
+
+
+def conv_transpose3d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: Lengths = 1,
+    padding: Lengths = 0,
+    output_padding: Lengths = 0,
+    groups: int = 1,
+    dilation: Lengths = 1,
+) -> jax.Array:
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=3)
+
+
+def _convolve(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    stride: Lengths,
+    padding: Lengths,
+    dilation: Lengths,
+    groups: int,
+    ndim: int,
+) -> jax.Array:
+    out = jax.lax.conv_general_dilated(
+        x,
+        weight,
+        window_strides=_each(stride, ndim),
+        padding=[(p, p) for p in _each(padding, ndim)],
+        rhs_dilation=_each(dilation, ndim),
+        dimension_numbers=_DIMENSIONS[ndim],
+        feature_group_count=groups,
+        precision=jax.lax.Precision.HIGHEST,
+    )
+    return _biased(out, bias)
+
+
+def _transposed(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    stride: Lengths,
+    padding: Lengths,
+    output_padding: Lengths,
+    groups: int,
+    dilation: Lengths,
+    ndim: int,
+) -> jax.Array:
+    """The convolution of x, spread out by `stride`, with the kernel turned round."""
+    inputs, outputs, *window = weight.shape  # [C, O / groups, ...] becomes [O, C / groups, ...]
+    grouped = weight.reshape(groups, inputs // groups, outputs, *window)
+    kernel = jnp.flip(jnp.swapaxes(grouped, 1, 2), range(3, 3 + ndim))
+    geometry = zip(window, *(_each(given, ndim) for given in (padding, output_padding, dilation)), strict=True)
+    out = jax.lax.conv_general_dilated(
+        x,
+        kernel.reshape(groups * outputs, inputs // groups, *window),
+        window_strides=(1,) * ndim,
+        padding=[(d * (w - 1) - p, d * (w - 1) - p + extra) for w, p, extra, d in geometry],
+        lhs_dilation=_each(stride, ndim),
+        rhs_dilation=_each(dilation, ndim),
+        dimension_numbers=_DIMENSIONS[ndim],
+        feature_group_count=groups,
+        precision=jax.lax.Precision.HIGHEST,
+    )
+    return _biased(out, bias)
+
+
+def _biased(out: jax.Array, bias: jax.Array | None) -> jax.Array:
+    return out if bias is None else out + bias.reshape(-1, *(1,) * (out.ndim - 2))
+
+
+def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
+    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)

@@ -12,9 +12,19 @@ def huber_loss(nn, predictions, targets):
     return nn.smooth_l1_loss(predictions, targets)
 
 
+def triplet_margin_loss(nn, anchor, positive, negative):
+    return nn.triplet_margin_loss(anchor, positive, negative, margin=1.0)
+
+
 def predictions_and_targets(shape: tuple[int, int]) -> tuple[Array, Array]:
     """The benchmark scales its predictions by one number drawn for the whole array."""
     return Array("predictions", shape, init="uniform(0,1)*scalar:uniform(0,1)"), Array("targets", shape)
+
+
+def triplets(shape: tuple[int, int]) -> tuple[Array, Array, Array]:
+    """As above, the anchor alone is scaled by one number drawn for the whole array."""
+    scaled = Array("anchor", shape, init="uniform(0,1)*scalar:uniform(0,1)")
+    return scaled, Array("positive", shape), Array("negative", shape)
 
 
 PAIRS = {
@@ -25,3 +35,15 @@ PAIRS = {
 
 MSE_LOSS = Task(id="1_094", name="MSELoss", family="loss", source=forward_text(mse_loss), sizes=PAIRS)
 HUBER_LOSS = Task(id="1_096", name="HuberLoss", family="loss", source=forward_text(huber_loss), sizes=PAIRS)
+
+TRIPLET_MARGIN_LOSS = Task(
+    id="1_099",
+    name="TripletMarginLoss",
+    family="loss",
+    source=forward_text(triplet_margin_loss),
+    sizes={
+        "cpu": triplets((300, 1001)),
+        "kb": triplets((32768, 8192)),
+        "kb_v0": normal(anchor=(128, 4096), positive=(128, 4096), negative=(128, 4096)),
+    },
+)

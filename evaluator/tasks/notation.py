@@ -1,6 +1,7 @@
 """How the catalog's entries are written down: a function for the reference, keywords for the arrays."""
 
 import inspect
+import math
 import textwrap
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ Shape = tuple[int, ...]
 
 def forward_text(function: Callable) -> str:
     """Source text of `function`, renamed to `forward`: what a prompt shows and what `nn.run` compiles."""
-    text = textwrap.dedent(inspect.getsource(function))
+    text = textwrap.dedent(inspect.getsource(function)).replace("  # fmt: skip", "")
     head = f"def {function.__name__}("
     if not text.startswith(head):
         raise ValueError(f"expected a plain function whose text starts with {head!r}, saw {text.splitlines()[0]!r}")
@@ -31,3 +32,15 @@ def normal(**shapes: Shape) -> tuple[Array, ...]:
 def parameter(name: str, shape: Shape, init: str) -> Array:
     """A weight of the model, drawn from `init`."""
     return Array(name, shape, init=init, parameter=True)
+
+
+def layer(name: str, shape: Shape, bias: bool = True, outputs: int | None = None) -> tuple[Array, ...]:
+    """Weight `shape` of a linear or convolution layer, and its bias, as PyTorch initialises them.
+
+    Both are uniform within 1 / sqrt(fan-in), which PyTorch takes from the weight's dimensions after the first, of
+    transposed convolutions too. `outputs` is the bias' length where it is not the weight's first dimension.
+    """
+    bound = f"{math.prod(shape[1:]) ** -0.5:.6g}"
+    init = f"uniform(-{bound},{bound})"
+    weight = parameter(f"{name}.weight", shape, init)
+    return (weight, parameter(f"{name}.bias", (outputs or shape[0],), init)) if bias else (weight,)

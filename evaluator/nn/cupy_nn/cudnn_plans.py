@@ -8,6 +8,8 @@ import cupy as cp
 
 Lengths = tuple[int, ...]
 
+_IDS = (1, 2, 3)  # by which a plan knows x, weight and out
+
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
@@ -25,7 +27,6 @@ class Geometry:
 @dataclasses.dataclass(frozen=True)
 class _Plan:
     graph: Any  # cudnn.pygraph, built
-    tensors: tuple[Any, Any, Any]  # x, weight and out in it
     workspace_bytes: int
 
 
@@ -38,7 +39,7 @@ def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndar
     plan = _plan(device, geometry)
     workspace = cp.empty(max(plan.workspace_bytes, 1), cp.uint8)
     cudnn.set_stream(handle=handle, stream=cp.cuda.get_current_stream().ptr)
-    pointers = {tensor: array.data.ptr for tensor, array in zip(plan.tensors, (x, weight, out), strict=True)}
+    pointers = dict(zip(_IDS, (x.data.ptr, weight.data.ptr, out.data.ptr), strict=True))
     plan.graph.execute(pointers, workspace.data.ptr, handle=handle)
 
 
@@ -59,8 +60,8 @@ def _plan(device: int, geometry: Geometry) -> _Plan:
     )
     shapes = [_at_least_2d(shape) for shape in (geometry.x, geometry.weight, geometry.out)]
     x, weight = (
-        graph.tensor(name=name, dim=list(shape), stride=_contiguous(shape), data_type=number)
-        for name, shape in zip(("x", "weight"), shapes, strict=False)
+        graph.tensor(name=name, dim=list(shape), stride=_contiguous(shape), data_type=number, uid=uid)
+        for name, shape, uid in zip(("x", "weight"), shapes, _IDS, strict=False)
     )
     stride, dilation = ([1] * (2 - len(given)) + list(given) for given in (geometry.stride, geometry.dilation))
     padding = [0] * (2 - len(geometry.padding)) + list(geometry.padding)
@@ -69,6 +70,7 @@ def _plan(device: int, geometry: Geometry) -> _Plan:
         out = graph.conv_dgrad(loss=x, filter=weight, **windows)
     else:
         out = graph.conv_fprop(image=x, weight=weight, **windows)
+    out.set_uid(_IDS[2])
     out.set_output(True)
     out.set_data_type(number)
     out.set_dim(list(shapes[2]))
@@ -81,7 +83,7 @@ def _plan(device: int, geometry: Geometry) -> _Plan:
         graph.build_plans()
     except cudnn.cudnnGraphNotSupportedError as error:
         raise ValueError(f"cuDNN {cudnn.backend_version()} has no plan for {geometry}: {error}") from error
-    return _Plan(graph, (x, weight, out), graph.get_workspace_size())
+    return _Plan(graph, graph.get_workspace_size())
 
 
 def _at_least_2d(shape: Lengths) -> Lengths:

@@ -53,7 +53,7 @@ def _pool(
     padding: Lengths,
     dilation: Lengths,
 ) -> cp.ndarray:
-    """Windows start every `stride` (default: a window's length), their elements `dilation` apart; averages count padding."""
+    """Windows start every `stride` (default: their length), elements `dilation` apart; averages count padding."""
     window, pad, apart = (_each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
     step = window if stride is None else _each(stride, ndim)
     if any(2 * p > w for p, w in zip(pad, window, strict=True)):

@@ -30,7 +30,8 @@ def test_the_text_of_a_size_shows_the_reference_of_that_size():
 
 @pytest.mark.parametrize("task_id", catalog.TASKS)
 def test_texts_are_short_enough_for_a_prompt(task_id):
-    assert len(task_text(catalog.TASKS[task_id], "cpu")) < 400
+    most = {"1": 400, "2": 600, "3": 900}[task_id[0]]  # by level
+    assert len(task_text(catalog.TASKS[task_id], "cpu")) < most
 
 
 def test_only_a_plain_function_can_be_a_reference():

@@ -12,7 +12,7 @@ SPELLED_OTHERWISE: dict[str, Callable] = {
     "operand": lambda x: x,
     # Outputs are compared with a program's: what is expected of dropout, as the backends have it.
     "dropout": lambda x, p=0.5, training=True: F.dropout(x, p, training=False),
-    # PyTorch has no minimum of a tensor and a number, and a tensor made of the number is copied to the device each time.
+    # PyTorch has no minimum of a tensor and a number, and a tensor made of one is copied to the device each time.
     "minimum": lambda x, y: torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y),
     "maximum": lambda x, y: torch.maximum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, min=y),
     "max": torch.amax,

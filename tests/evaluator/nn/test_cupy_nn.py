@@ -5,10 +5,13 @@ import pathlib
 import runpy
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluator.nn import jax_nn
+from evaluator.nn import jax_nn, run
+from evaluator.tasks import catalog
+from evaluator.tasks.arrays import draw
 
 CALLS = runpy.run_path(str(pathlib.Path(__file__).with_name("calls.py")))["CALLS"]
 
@@ -54,6 +57,18 @@ def test_a_function_of_float64_is_exact(cupy_nn, on_device, name, arguments, key
         assert ours.shape == expected.shape
         assert ours.dtype == expected.dtype
         np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("task_id", catalog.TASKS)
+def test_a_reference_runs_on_the_device(cupy_nn, on_device, task_id):
+    """Text, operators and kernels together, beside the same text in JAX."""
+    task = catalog.TASKS[task_id]
+    arrays = draw(task, "cpu", seed=5)
+    (expected,) = run.run(task.source, jax_nn, [jnp.asarray(array) for array in arrays])
+    (seen,) = run.run(task.source, cupy_nn, [on_device(array) for array in arrays])
+    assert type(seen) is cupy_nn.array.Array
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(np.asarray(seen), np.asarray(expected), rtol=5e-5, atol=5e-6 * scale)
 
 
 def test_both_backends_have_the_same_names(cupy_nn):

@@ -52,7 +52,7 @@ def test_every_function_is_compared():
 
 
 def references():
-    """(task, size, text) of every text: on arrays of the `cpu` size, or of its own where it has arguments of its own."""
+    """(task, size, text) of every text, at the `cpu` size or, where its arguments are others, at its own."""
     for task in catalog.TASKS.values():
         yield task.id, "cpu", task.source
         for size, text in task.sources_at.items():

@@ -4,6 +4,7 @@ Stock CuPy kernels handle one element a thread and reach 40 % of the H200's band
 reach all of it, and so must these.
 """
 
+import dataclasses
 import functools
 import math
 
@@ -16,42 +17,24 @@ _THREADS = 256
 _UNROLLED = {True: 2, False: 4}  # vectors, or elements, per thread
 _LETTERS = "abcdefgh"
 _CTYPES = {"f": "float", "?": "bool", "l": "long long"}
+_BYTES = {"f": 4, "?": 1, "l": 8}
 
 Strides = tuple[tuple[int, ...], ...]  # per operand, per dimension, in elements
 
 
-def apply(expression: str, *operands: "cp.ndarray | float", dtype: object = cp.float32) -> cp.ndarray:
+def apply(expression: str, *operands: cp.ndarray | float) -> cp.ndarray:
     """`expression` in the letters a, b, c ... of `operands`, element by element, with NumPy's broadcasting.
 
-    Arrays are float32, bool or int64, of any strides; numbers are float32. The result is contiguous, of `dtype`
-    (float32 or bool), and of the type of the first array.
+    Arrays are float32, bool or int64, of any strides; numbers are float32. The result is float32, contiguous, and of
+    the type of the first array.
     """
-    arrays = [operand for operand in operands if isinstance(operand, cp.ndarray)]
-    like = arrays[0]
-    shape = like.shape
-    if any(array.shape != shape for array in arrays):
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    out = type(like)(shape, dtype)
-    if out.size == 0:
-        return out
-    strides = tuple(_strides(array, len(shape)) for array in arrays)
-    sizes, collapsed = collapse(shape, strides)
-    floats = out.dtype.char == "f" and all(array.dtype.char == "f" for array in arrays)
-    vector = (
-        floats
-        and _fits_vectors(sizes, collapsed)
-        and not any(array.data.ptr % 16 for array, steps in zip(arrays, collapsed, strict=True) if steps[-1])
-    )
-    kinds = tuple(_CTYPES[x.dtype.char] if isinstance(x, cp.ndarray) else None for x in operands)
-    inner = tuple(steps[-1] for steps in collapsed) if vector else ()
-    wide = out.size >= 2**31
-    text = _text(expression, kinds, len(sizes), inner, wide, _CTYPES[out.dtype.char])
-    units = -(-sizes[-1] // 4) * math.prod(sizes[:-1]) if vector else out.size
-    blocks = -(-units // (_THREADS * _UNROLLED[vector]))
-    values = [x if isinstance(x, cp.ndarray) else np.float32(x) for x in operands]
-    last = (sizes[-1] // 4,) if vector else (sizes[-1],)
-    lengths = (*sizes[1:-1], *last) if len(sizes) > 1 else ()
-    launch(text, "fused", (blocks,), (_THREADS,), (*values, out, *lengths, *sum(collapsed, ()), out.size))
+    arrays = [x for x in operands if isinstance(x, cp.ndarray)]
+    facts = [(x.shape, x.strides, x.dtype.char, x.data.ptr % 16 == 0) for x in arrays]
+    plan = _plan(expression, tuple(isinstance(x, cp.ndarray) for x in operands), tuple(facts))
+    out = type(arrays[0])(plan.shape, cp.float32)
+    if plan.blocks:
+        values = [x if isinstance(x, cp.ndarray) else np.float32(x) for x in operands]
+        launch(plan.text, "fused", (plan.blocks,), (_THREADS,), (*values, out, *plan.counts))
     return out
 
 
@@ -60,8 +43,41 @@ def contiguous(x: cp.ndarray) -> cp.ndarray:
     return x if x.flags.c_contiguous else apply("a", x)
 
 
-@functools.lru_cache(maxsize=4096)
-def collapse(shape: tuple[int, ...], strides: Strides) -> tuple[tuple[int, ...], Strides]:
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    shape: tuple[int, ...]  # of the result
+    text: str
+    blocks: int  # 0 where there is nothing to compute
+    counts: tuple[int, ...]  # the kernel's arguments after the arrays: lengths, strides, size
+
+
+@functools.lru_cache(maxsize=4096)  # a launch must not cost the host more than PyTorch's does
+def _plan(
+    expression: str, is_array: tuple[bool, ...], facts: tuple[tuple[tuple[int, ...], tuple[int, ...], str, bool], ...]
+) -> _Plan:
+    """What to launch for arrays of these shapes, strides, dtypes and alignments."""
+    shape = np.broadcast_shapes(*(given for given, _, _, _ in facts))
+    size = math.prod(shape)
+    steps = tuple(_in_elements(given, strides, len(shape), _BYTES[char]) for given, strides, char, _ in facts)
+    sizes, collapsed = _collapse(shape, steps)
+    floats = all(char == "f" for _, _, char, _ in facts)
+    aligned = all(fact[3] for fact, own in zip(facts, collapsed, strict=True) if own[-1])
+    vector = floats and aligned and _fits_vectors(sizes, collapsed)
+    chars = iter(facts)
+    kinds = tuple(_CTYPES[next(chars)[2]] if array else None for array in is_array)
+    inner = tuple(own[-1] for own in collapsed) if vector else ()
+    last = (sizes[-1] // 4,) if vector else (sizes[-1],)
+    lengths = (*sizes[1:-1], *last) if len(sizes) > 1 else ()
+    units = -(-sizes[-1] // 4) * math.prod(sizes[:-1]) if vector else size
+    return _Plan(
+        shape=shape,
+        text=_text(expression, kinds, len(sizes), inner, size >= 2**31),
+        blocks=-(-units // (_THREADS * _UNROLLED[vector])) if size else 0,
+        counts=(*lengths, *sum(collapsed, ()), size),
+    )
+
+
+def _collapse(shape: tuple[int, ...], strides: Strides) -> tuple[tuple[int, ...], Strides]:
     """The same walk in as few dimensions as can be: those of length 1 go, and neighbours that every operand passes
     through without a jump become one. At least one dimension is left."""
     sizes: list[int] = []
@@ -81,10 +97,9 @@ def collapse(shape: tuple[int, ...], strides: Strides) -> tuple[tuple[int, ...],
     return tuple(sizes), tuple(zip(*steps, strict=True))
 
 
-def _strides(array: cp.ndarray, ndim: int) -> tuple[int, ...]:
-    """In elements, 0 along dimensions that broadcast, and along those of length 1."""
-    itemsize = array.itemsize
-    own = tuple(0 if size == 1 else stride // itemsize for size, stride in zip(array.shape, array.strides, strict=True))
+def _in_elements(shape: tuple[int, ...], strides: tuple[int, ...], ndim: int, itemsize: int) -> tuple[int, ...]:
+    """Strides over `ndim` dimensions in elements, 0 along dimensions that broadcast, and along those of length 1."""
+    own = tuple(0 if size == 1 else stride // itemsize for size, stride in zip(shape, strides, strict=True))
     return (0,) * (ndim - len(own)) + own
 
 
@@ -98,20 +113,18 @@ def _fits_vectors(sizes: tuple[int, ...], strides: Strides) -> bool:
 
 
 @functools.cache
-def _text(
-    expression: str, kinds: tuple[str | None, ...], ndim: int, inner: tuple[int, ...], wide: bool, out: str
-) -> str:
+def _text(expression: str, kinds: tuple[str | None, ...], ndim: int, inner: tuple[int, ...], wide: bool) -> str:
     """CUDA text of kernel `fused`; `inner` holds each array's last stride (0 or 1) in the vector form."""
     named = list(zip(_LETTERS, kinds, strict=False))
     arrays = [letter for letter, kind in named if kind]
     value_parameters = ", ".join(f"{kind or 'float'} {letter}" for letter, kind in named)
     parameters = [f"const {kind}* __restrict__ {x}_" if kind else f"float {x}" for x, kind in named]
-    parameters += [f"{out}* __restrict__ out", *(f"Index n{axis}" for axis in range(1, ndim))]
+    parameters += ["float* __restrict__ out", *(f"Index n{axis}" for axis in range(1, ndim))]
     parameters += [f"long long {letter}{axis}" for letter in arrays for axis in range(ndim)]
     body = _vector_body(named, dict(zip(arrays, inner, strict=True)), ndim) if inner else _scalar_body(named, ndim)
     return f"""
 typedef unsigned {"long long" if wide else "int"} Index;
-__device__ __forceinline__ {out} value({value_parameters}) {{ return {expression}; }}
+__device__ __forceinline__ float value({value_parameters}) {{ return {expression}; }}
 extern "C" __global__ void __launch_bounds__({_THREADS}) fused({", ".join(parameters)}, Index size) {{
 {body}
 }}

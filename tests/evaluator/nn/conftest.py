@@ -13,28 +13,35 @@ import pytest
 
 @pytest.fixture(scope="session")
 def cupy_nn(tmp_path_factory):
-    """The namespace, imported over a stand-in for CuPy. Nothing of it stays in `sys.modules`."""
+    """The namespace over a stand-in for CuPy: a copy of its own, of which nothing stays in `sys.modules`."""
     spec = importlib.util.spec_from_file_location("host_cupy", pathlib.Path(__file__).with_name("host_cupy.py"))
     host_cupy = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(host_cupy)
-    cupy, scipy_ = host_cupy.module()
+    namespace, modules = imported_over(*host_cupy.modules())
+    namespace.host = host_cupy
+    exact = modules["evaluator.nn.cupy_nn.exact.convolution"]
+    modules["evaluator.nn.cupy_nn.cudnn_plans"].convolve = functools.partial(host_cupy.convolve, exact)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        for name in [name for name in sys.modules if name.split(".")[0] in ("cupy", "cupyx")]:
+        yield namespace
+
+
+def imported_over(cupy: types.ModuleType, scipy_: types.ModuleType) -> tuple[types.ModuleType, dict]:
+    """`evaluator.nn.cupy_nn`, imported while these stand for `cupy` and `cupyx.scipy`, and its modules by name."""
+    import evaluator.nn
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in sys.modules if name.startswith(("cupy", "evaluator.nn.cupy_nn"))]:
             patch.delitem(sys.modules, name)
         patch.setitem(sys.modules, "cupy", cupy)
         patch.setitem(sys.modules, "cupyx", types.ModuleType("cupyx"))
         patch.setitem(sys.modules, "cupyx.scipy", scipy_)
-        for name in [name for name in sys.modules if name.startswith("evaluator.nn.cupy_nn")]:
-            patch.delitem(sys.modules, name)
+        patch.setattr(evaluator.nn, "cupy_nn", None, raising=False)  # put back what it was after the import sets it
         namespace = importlib.import_module("evaluator.nn.cupy_nn")
-        namespace.host = host_cupy
-        plans = sys.modules["evaluator.nn.cupy_nn.cudnn_plans"]
-        exact = sys.modules["evaluator.nn.cupy_nn.exact.convolution"]
-        patch.setattr(plans, "convolve", functools.partial(host_cupy.convolve, exact))
-        yield namespace
-        for name in [name for name in sys.modules if name.startswith("evaluator.nn.cupy_nn")]:
+        modules = {name: module for name, module in sys.modules.items() if name.startswith("evaluator.nn.cupy_nn")}
+        for name in modules:
             del sys.modules[name]
+    return namespace, modules
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def convolve(exact, geometry, x, weight, out):
     out[:] = exact.transposed(wide, weights, *windows[:2], extra, windows[2], groups)
 
 
-def module() -> tuple[types.ModuleType, types.ModuleType]:
+def modules() -> tuple[types.ModuleType, types.ModuleType]:
     """Modules to put in the places of `cupy` and `cupyx.scipy`."""
     cupy = types.ModuleType("cupy")
     for name in dir(np):

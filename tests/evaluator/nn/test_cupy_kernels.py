@@ -63,7 +63,7 @@ def test_views_are_read_where_they_lie(cupy_nn, on_device, view):
     agrees(cupy_nn.sum(view(on_device(x)), 0), "sum", np.ascontiguousarray(view(x)), 0)
 
 
-FOLDS = ["sum", "mean", "amax", "amin", "argmax", "argmin", "norm", "var", "logsumexp"]
+FOLDS = ["sum", "argmax", "var", "logsumexp"]  # an accumulator of one number, and of each other kind
 EXTENTS = [
     ((300, 20), 1),  # a warp per row, several rows a block
     ((3, 1000), 1),  # a block per row, 16-byte loads
@@ -81,14 +81,12 @@ EXTENTS = [
 @pytest.mark.parametrize(("shape", "dim"), EXTENTS)
 @pytest.mark.parametrize("name", FOLDS)
 def test_folds_over_rows_and_columns(cupy_nn, on_device, name, shape, dim):
-    if name in ("amin", "argmin", "mean") and np.prod(shape) > 10**6:
-        pytest.skip("amax, argmax and sum take the same path")
     x = normal(*shape)
     agrees(getattr(cupy_nn, name)(on_device(x), dim=dim), name, x, dim=dim)
 
 
 @pytest.mark.parametrize("dims", [(0, 2), (0, 2, 3), (1, 3), (0, 1, 2, 3), (0, 3)])
-@pytest.mark.parametrize("name", ["sum", "amax", "var", "logsumexp", "norm"])
+@pytest.mark.parametrize("name", ["sum", "var"])
 def test_folds_over_dimensions_apart(cupy_nn, on_device, name, dims):
     x = normal(5, 6, 7, 300)
     agrees(getattr(cupy_nn, name)(on_device(x), dim=dims), name, x, dim=dims)

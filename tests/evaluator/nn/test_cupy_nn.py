@@ -59,7 +59,12 @@ def test_a_function_of_float64_is_exact(cupy_nn, on_device, name, arguments, key
         np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("task_id", catalog.TASKS)
+# One task a family; the others in the slow tests.
+FIRST = {task.family: task.id for task in reversed(catalog.TASKS.values())}.values()
+REFERENCES = [x if x in FIRST else pytest.param(x, marks=pytest.mark.slow) for x in catalog.TASKS]
+
+
+@pytest.mark.parametrize("task_id", REFERENCES)
 def test_a_reference_runs_on_the_device(cupy_nn, on_device, task_id):
     """Text, operators and kernels together, beside the same text in JAX."""
     task = catalog.TASKS[task_id]

@@ -20,6 +20,7 @@ _THREADS = 256
 _BLOCKS = 1056  # eight blocks on each of 132 multiprocessors: enough to keep the memory busy
 _SHORT = 256  # rows up to this length take a warp each
 _LEAST_CHUNK = 4096  # elements that a block of a split row folds at the least
+_MANY = 2**18  # columns that keep the device busy with few threads each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,29 +38,61 @@ def fold(kind: Fold, x: cp.ndarray, dims: tuple[int, ...], parameter: float = 0.
 
     Returns an array of the shape left, plus a last dimension where the fold gives several numbers.
     """
-    like = type(x)
-    left = tuple(size for axis, size in enumerate(x.shape) if axis not in dims)
-    shape = (*left, kind.out_numbers) if kind.out_numbers > 1 else left
-    out = like(shape, kind.out)
-    if out.size == 0:
-        return out
-    count = math.prod(x.shape[axis] for axis in dims)
-    if count == 0:
-        raise ValueError(f"cannot fold the empty dimensions {dims} of an array of shape {x.shape}")
     data = contiguous(x)
-    folded = False
-    sizes = list(x.shape)
-    for first, last in reversed(_runs(dims, x.shape)):
-        outer, length, inner = (
-            math.prod(sizes[:first]),
-            math.prod(sizes[first : last + 1]),
-            math.prod(sizes[last + 1 :]),
-        )
-        final = first == _runs(dims, x.shape)[0][0]
-        data = _run(kind, data, folded, (outer, length, inner), count, parameter, out if final else None)
-        folded = True
-        sizes[first : last + 1] = [1] * (last + 1 - first)
+    plan = _plan(kind, x.shape, dims, data.data.ptr % 16 == 0)
+    out = type(x)(plan.shape, kind.out)
+    for step in plan.passes:
+        target = cp.empty((step.accumulators, kind.acc_floats), cp.float32) if step.accumulators else out
+        arguments = (data, target, *step.numbers, np.float32(parameter))
+        launch(step.text, step.kernel, step.grid, step.block, arguments)
+        data = target
     return out
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pass:
+    """One launch."""
+
+    text: str
+    kernel: str  # rows or columns
+    grid: tuple[int, int]
+    block: tuple[int, int]
+    numbers: tuple[int, ...]  # outer, length, inner, chunk, count
+    accumulators: int  # that it stores; 0 where it stores results
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    shape: tuple[int, ...]  # of the result
+    passes: tuple[_Pass, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(kind: Fold, shape: tuple[int, ...], dims: tuple[int, ...], aligned: bool) -> _Plan:
+    """The passes over a contiguous array: the innermost run of dimensions first, each run split where that pays."""
+    left = tuple(size for axis, size in enumerate(shape) if axis not in dims)
+    result = (*left, kind.out_numbers) if kind.out_numbers > 1 else left
+    count = math.prod(shape[axis] for axis in dims)
+    if not math.prod(left):
+        return _Plan(result, ())
+    if not count:
+        raise ValueError(f"cannot fold the empty dimensions {dims} of an array of shape {shape}")
+    extents: list[
+        tuple[tuple[int, int, int], int]
+    ] = []  # (outer, length, inner), and the parts each length is cut into
+    sizes = list(shape)
+    for first, last in reversed(_runs(dims, shape)):
+        outer, length = math.prod(sizes[:first]), math.prod(sizes[first : last + 1])
+        inner = math.prod(sizes[last + 1 :])
+        splits = _splits(outer, length, inner)
+        if splits > 1:
+            extents.append(((outer, length, inner), splits))
+            length = splits
+        extents.append(((outer, length, inner), 1))
+        sizes[first : last + 1] = [1] * (last + 1 - first)
+    final = len(extents) - 1
+    passes = (_pass(kind, *extent, count, aligned, at > 0, at == final) for at, extent in enumerate(extents))
+    return _Plan(result, tuple(passes))
 
 
 def _runs(dims: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -73,32 +106,6 @@ def _runs(dims: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, int]
     return runs
 
 
-def _run(
-    kind: Fold,
-    data: cp.ndarray,
-    folded: bool,
-    extent: tuple[int, int, int],
-    count: int,
-    parameter: float,
-    out: cp.ndarray | None,
-) -> cp.ndarray:
-    """One run of dimensions. `out` is None where accumulators are wanted; `folded`: `data` holds accumulators."""
-    outer, length, inner = extent
-    splits = _splits(outer, length, inner)
-    if splits > 1:
-        partial = _accumulators(kind, outer * splits * inner)
-        _pass(kind, data, folded, extent, splits, count, parameter, partial, finish=False)
-        data, folded, extent = partial, True, (outer, splits, inner)
-    last = out is not None
-    target = out if out is not None else _accumulators(kind, outer * inner)
-    _pass(kind, data, folded, extent, 1, count, parameter, target, finish=last)
-    return target
-
-
-def _accumulators(kind: Fold, number: int) -> cp.ndarray:
-    return cp.empty((number, kind.acc_floats), cp.float32)
-
-
 def _splits(outer: int, length: int, inner: int) -> int:
     """Parts that each row or column is cut into, so that there are blocks enough."""
     if inner == 1:
@@ -108,30 +115,30 @@ def _splits(outer: int, length: int, inner: int) -> int:
 
 
 def _pass(
-    kind: Fold,
-    data: cp.ndarray,
-    folded: bool,
-    extent: tuple[int, int, int],
-    splits: int,
-    count: int,
-    parameter: float,
-    out: cp.ndarray,
-    finish: bool,
-) -> None:
+    kind: Fold, extent: tuple[int, int, int], splits: int, count: int, aligned: bool, folded: bool, final: bool
+) -> _Pass:
+    """`folded`: it reads accumulators, not numbers; `final`: it stores results."""
     outer, length, inner = extent
+    vector = aligned and not folded and inner == 1 and length % 4 == 0
     chunk = -(-length // splits)
-    vector = not folded and inner == 1 and length % 4 == 0 and data.data.ptr % 16 == 0
     chunk = -(-chunk // 4) * 4 if vector else chunk
-    text = _text(kind.text, folded, vector, finish)
-    arguments = (data, out, outer, length, inner, chunk, count, np.float32(parameter))
     if inner > 1:
-        columns = 1 if length <= 128 and outer * inner >= 2**18 else 8
-        wide = _THREADS // columns
-        launch(text, "columns", (outer * -(-inner // wide), splits), (wide, columns), arguments)
+        many = outer * inner >= _MANY
+        sharing = (1 if length <= 128 else 4) if many else 8  # threads that share a column
+        block = (_THREADS // sharing, sharing)
+        grid = (outer * -(-inner // block[0]), splits)
     elif length <= _SHORT:
-        launch(text, "rows", (-(-outer // 8), splits), (32, 8), arguments)
+        block, grid = (32, 8), (-(-outer // 8), splits)
     else:
-        launch(text, "rows", (outer, splits), (_THREADS, 1), arguments)
+        block, grid = (_THREADS, 1), (outer, splits)
+    return _Pass(
+        text=_text(kind.text, folded, vector, final),
+        kernel="columns" if inner > 1 else "rows",
+        grid=grid,
+        block=block,
+        numbers=(outer, length, inner, chunk, count),
+        accumulators=0 if final else outer * splits * inner,
+    )
 
 
 @functools.cache
@@ -200,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) rows(const In* __restrict__ da
 // data [outer, length, inner]: out [outer, splits, inner]; a column per threadIdx.x, its elements over threadIdx.y
 extern "C" __global__ void __launch_bounds__(256) columns(const In* __restrict__ data, Result* __restrict__ out,
     long long outer, long long length, long long inner, long long chunk, long long count, float p) {
-  __shared__ Acc parts[8][32];
+  __shared__ Acc parts[256];
   long long tiles = (inner + blockDim.x - 1) / blockDim.x;
   long long slab = blockIdx.x / tiles;
   long long column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
@@ -213,10 +220,10 @@ extern "C" __global__ void __launch_bounds__(256) columns(const In* __restrict__
     for (long long i = begin + threadIdx.y; i < end; i += blockDim.y) a = combine(a, take(from[i * inner], i, p));
   }
   if (blockDim.y > 1) {
-    parts[threadIdx.y][threadIdx.x] = a;
+    parts[threadIdx.y * blockDim.x + threadIdx.x] = a;
     __syncthreads();
     if (threadIdx.y > 0) return;
-    for (int part = 1; part < 8; ++part) a = combine(a, parts[part][threadIdx.x]);
+    for (int part = 1; part < blockDim.y; ++part) a = combine(a, parts[part * blockDim.x + threadIdx.x]);
   }
   if (column < inner) out[(slab * gridDim.y + blockIdx.y) * inner + column] = give(a, count, p);
 }

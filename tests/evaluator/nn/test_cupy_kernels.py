@@ -73,7 +73,7 @@ EXTENTS = [
     ((3, 50, 70), 1),  # columns
     ((2, 700, 33), 1),  # columns that are split
     ((1, 300, 1), 1),
-    ((4, 20, 70000), 1),  # many short columns: no sharing of a column
+    ((4, 20, 70000), 1),  # many short columns: a thread each
     ((3, 7, 5, 9), -2),
 ]
 
@@ -90,6 +90,11 @@ def test_folds_over_rows_and_columns(cupy_nn, on_device, name, shape, dim):
 def test_folds_over_dimensions_apart(cupy_nn, on_device, name, dims):
     x = normal(5, 6, 7, 300)
     agrees(getattr(cupy_nn, name)(on_device(x), dim=dims), name, x, dim=dims)
+
+
+def test_many_long_columns_take_four_threads_each(cupy_nn, on_device):
+    x = normal(129, 2**18 + 5)
+    agrees(cupy_nn.amax(on_device(x), 0), "amax", x, 0)
 
 
 def test_the_first_of_equal_elements_is_found_wherever_a_row_is_split(cupy_nn, on_device):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib
 from typing import Any
 
 import cupy as cp
@@ -32,8 +33,7 @@ class _Plan:
 
 def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndarray) -> None:
     """Fills `out` on CuPy's current stream. TF32 is allowed, as PyTorch allows it in convolutions."""
-    import cudnn
-
+    cudnn = _cudnn()
     device = cp.cuda.Device().id
     handle = _handle(device)
     plan = _plan(device, geometry)
@@ -44,16 +44,25 @@ def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndar
 
 
 @functools.cache
-def _handle(device: int) -> Any:
-    import cudnn
+def _cudnn() -> Any:
+    """Python's side of cuDNN; loaded when the first convolution needs it."""
+    try:
+        return importlib.import_module("cudnn")
+    except ImportError as error:
+        raise ImportError(
+            f"convolutions on a GPU need cuDNN 9 and nvidia-cudnn-frontend ({error}): install this package with its"
+            " extra cuda12 or cuda13, the one of the driver"
+        ) from error
 
-    return cudnn.create_handle()
+
+@functools.cache
+def _handle(device: int) -> Any:
+    return _cudnn().create_handle()
 
 
 @functools.cache
 def _plan(device: int, geometry: Geometry) -> _Plan:
-    import cudnn
-
+    cudnn = _cudnn()
     number = cudnn.data_type.FLOAT
     graph = cudnn.pygraph(
         io_data_type=number, intermediate_data_type=number, compute_data_type=number, handle=_handle(device)

@@ -3,6 +3,7 @@
 import inspect
 import pathlib
 import runpy
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -74,6 +75,33 @@ def test_a_reference_runs_on_the_device(cupy_nn, on_device, task_id):
     assert type(seen) is cupy_nn.array.Array
     scale = np.abs(expected).max()
     np.testing.assert_allclose(np.asarray(seen), np.asarray(expected), rtol=5e-5, atol=5e-6 * scale)
+
+
+def test_a_convolution_without_cudnn_says_what_to_install(cupy_nn, on_device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    with pytest.raises(ImportError, match=r"nvidia-cudnn-frontend .*extra cuda12 or cuda13"):
+        cupy_nn.convolution.cudnn_plans._cudnn()
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda nn, x: nn.conv2d(x, x[:, :3]), "is for 3 channels, the input .* has 4"),
+        (lambda nn, x: nn.conv1d(x, x), "a 1-D convolution takes arrays of 3 dimensions"),
+        (lambda nn, x: nn.max_pool2d(x, 3, padding=2), "padding .* exceeds half of the window"),
+        (lambda nn, x: nn.avg_pool2d(x, 30), "does not fit into"),
+        (lambda nn, x: nn.bmm(x, x), "needs shapes"),
+        (lambda nn, x: nn.group_norm(x, 3), "4 channels cannot be split into 3 groups"),
+        (lambda nn, x: nn.layer_norm(x, (3,)), "is not the end"),
+        (lambda nn, x: nn.gelu(x, approximate="sigmoid"), 'must be "none" or "tanh"'),
+        (lambda nn, x: nn.mse_loss(x, x, reduction="average"), '"mean", "sum" or "none"'),
+        (lambda nn, x: nn.clamp(x), "give min, max or both"),
+        (lambda nn, x: nn.dropout(x, p=2), "between 0 and 1"),
+    ],
+)
+def test_bad_calls_say_what_is_wrong(cupy_nn, on_device, call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call(cupy_nn, on_device(np.ones((2, 4, 9, 8), np.float32)))
 
 
 def test_both_backends_have_the_same_names(cupy_nn):

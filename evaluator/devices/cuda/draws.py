@@ -24,11 +24,11 @@ class _Generator:
     def __init__(self, seed: int):
         self._generator = cp.random.Generator(cp.random.Philox4x3210(seed))
 
-    def random(self, shape: tuple[int, ...], dtype: Any = np.float32) -> cp.ndarray:
-        return self._generator.random(shape, dtype=dtype)
+    def random(self, size: tuple[int, ...], dtype: Any = np.float32) -> cp.ndarray:
+        return self._generator.random(size, dtype=dtype)
 
-    def standard_normal(self, shape: tuple[int, ...], dtype: Any = np.float32) -> cp.ndarray:
-        return self._generator.standard_normal(shape, dtype=dtype)
+    def standard_normal(self, size: tuple[int, ...], dtype: Any = np.float32) -> cp.ndarray:
+        return self._generator.standard_normal(size, dtype=dtype)
 
-    def integers(self, low: int, high: int, shape: tuple[int, ...]) -> cp.ndarray:
-        return self._generator.integers(low, high, shape)
+    def integers(self, low: int, high: int, size: tuple[int, ...]) -> cp.ndarray:
+        return self._generator.integers(low, high, size)

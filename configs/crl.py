@@ -11,7 +11,7 @@ Words after the colon can be joined: `:grpo,smoke`. Any value below, and of the 
 `--config.rollout.temperature=0.9`.
 
 Device: two CPU cores, 12 GB of memory; no GPU. Programs run on the CPU emulator of CUDA, so a speed-up here says
-nothing of a GPU. Measured: 3 iterations of 8 programs before the limit of 9 minutes, 42 % right (docs/results.md).
+nothing of a GPU. Measured: 3 iterations of 8 programs before the limit of 9 minutes, 54 % right (docs/results.md).
 """
 
 import runpy

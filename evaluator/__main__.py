@@ -36,6 +36,8 @@ class WrongUse(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
     options = _parser().parse_args(argv)
+    if getattr(options, "size", "") is None:
+        options.size = "kb" if options.device == "cuda" else "cpu"
     try:
         return options.command(options)
     except WrongUse as error:
@@ -200,7 +202,7 @@ def _adder(commands) -> Callable[..., argparse.ArgumentParser]:
 
 def _judging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--size", default="cpu", help="cpu, kb or kb_v0 (cpu)")
+    parser.add_argument("--size", help="cpu, kb or kb_v0 (cpu on the emulator, kb on a GPU)")
     parser.add_argument("--mode", choices=[str(mode) for mode in Mode], default=str(Mode.STANDARD))
     parser.add_argument("--seed", type=int, default=0, help="of every random draw (0)")
     parser.add_argument("--json", action="store_true", help="one line per program on stdout")
@@ -270,7 +272,7 @@ def _job(path: Path, tasks: Mapping[str, Task], options: argparse.Namespace) -> 
     task = _task(path.resolve().parent.name, tasks)
     _require_size(task, options.size)
     beside = path.parent / PLAIN
-    plain = _read(beside) if beside.is_file() else None
+    plain = _read(beside) if options.device == "cpu" and beside.is_file() else None  # on cuda: eager and graph
     return Job(key=str(path), text=_read(path), task=task, size=options.size, plain=plain)
 
 

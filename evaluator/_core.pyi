@@ -140,3 +140,21 @@ class CudaTimer:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def collect(self, deadline_s: float) -> list[float]: ...
+
+class CublasMatrix:
+    def __init__(self, address: int, transposed: bool, leading: int, stride: int) -> None: ...
+
+class Cublas:
+    def __init__(self, path: str) -> None: ...
+    def matmul(
+        self,
+        stream: int,
+        number: int,
+        batch: int,
+        m: int,
+        n: int,
+        k: int,
+        a: CublasMatrix,
+        b: CublasMatrix,
+        out: CublasMatrix,
+    ) -> None: ...

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "cublas.hpp"
 #include "device.hpp"
 
 namespace py = pybind11;
@@ -86,6 +87,23 @@ void bind_classes(py::module_& module) {
       .def("stop", &cuda::Timer::stop, "Queues the event behind the work.")
       .def("collect", &cuda::Timer::collect, py::arg("deadline_s"), unlocked(),
            "Waits; microseconds of every piece of work since the last call.");
+
+  py::class_<cuda::Matrix>(module, "CublasMatrix", "An operand of a batch of products, as it is stored.")
+      .def(py::init<cuda::DevicePointer, bool, int, long long>(), py::arg("address"), py::arg("transposed"),
+           py::arg("leading"), py::arg("stride"));
+
+  py::class_<cuda::Cublas>(module, "Cublas", "Matrix products that a stream can record. Made in the current context.")
+      .def(py::init<const std::string&>(), py::arg("path"))
+      .def(
+          "matmul",
+          [](cuda::Cublas& cublas, std::uintptr_t stream, int number, int batch, int m, int n, int k,
+             const cuda::Matrix& a, const cuda::Matrix& b, const cuda::Matrix& out) {
+            cublas.use_stream(reinterpret_cast<cuda::Handle>(stream));
+            cublas.matmul(static_cast<cuda::Number>(number), batch, m, n, k, a, b, out);
+          },
+          py::arg("stream"), py::arg("number"), py::arg("batch"), py::arg("m"), py::arg("n"), py::arg("k"),
+          py::arg("a"), py::arg("b"), py::arg("out"),
+          "Queues out = a @ b, row-major; `number` is 0 float, 1 double, 2 half, 14 bfloat16.");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class CpuWorkbench:
     def floor_us(self, task: Task, inputs: Expected) -> float | None:
         return None
 
-    def references(self, job: Job, inputs: Expected) -> Mapping[str, Reference]:
+    def references(self, job: Job, inputs: Expected, plain: object) -> Mapping[str, Reference]:
         """The plain program, where the job or `kernels/` has one. RuntimeError where that is itself at fault."""
         text = job.plain if job.plain is not None else plain_text(job.task.id)
         if text is None:

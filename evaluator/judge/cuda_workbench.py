@@ -82,8 +82,15 @@ class CudaWorkbench:
         session.run(inputs.inputs)
         return [session] * BUCKETS
 
-    def references(self, job: Job, inputs: Expected) -> Mapping[str, Reference]:
-        """`eager`: the reference called step by step; `graph`: the same recorded once and replayed."""
+    def references(self, job: Job, inputs: Expected, plain: CompiledPlan | None) -> Mapping[str, Reference]:
+        """`eager`: the reference called step by step; `graph`: the same recorded once and replayed.
+
+        Where the job brings a baseline of its own, that alone.
+        """
+        if plain is not None:
+            session = self.open(plain)
+            session.run(inputs.inputs)
+            return {"plain": Reference("plain", [session] * BUCKETS)}
         key = (job.task.source_at(job.size), job.task.arrays_at(job.size))
         if self._references is None or self._references[0] != key or self._references[1] is not inputs:
             self._references = None  # its memory first

@@ -30,6 +30,7 @@ class Examination:
     seed: int  # of every draw
     effort: Effort
     timing: Schedule
+    plain: CompiledPlan | None = None  # of the job's own baseline, where the device wants it compiled beforehand
     clock: Clock | None = None  # replaces measured times (tests)
 
 
@@ -101,7 +102,7 @@ def _pairs(
 ) -> dict[str, Pairs]:
     """Pairs of each baseline and the candidate on the same inputs."""
     found = {}
-    for name, reference in bench.references(exam.job, inputs).items():
+    for name, reference in bench.references(exam.job, inputs, exam.plain).items():
         buckets = zip(
             _clocked(exam, reference.sessions, reference.identity), _clocked(exam, sessions, sha), strict=True
         )

@@ -1,5 +1,6 @@
 """The judge: one ladder of rungs for every use, as `docs/judging.md` tells it."""
 
+import dataclasses
 import logging
 from collections.abc import Sequence
 
@@ -44,7 +45,7 @@ class Judge:
         self.device = device
         self.mode = Mode(mode)
         self.seed = seed
-        self.limits = limits or Limits()
+        self.limits = limits or Limits.for_device(device)
         self._effort = EFFORTS[self.mode]
         self._clock = clock
         self._tracer: Tracer | None = None
@@ -122,11 +123,20 @@ class Judge:
         with found.rung(Rung.COMPILE):
             compiled = self._bench.compile(plan)
             found.compiler = compiled.report
-        exam = Examination(job, plan, compiled, seed, self._effort, self._schedule, self._clock)
+        exam = Examination(job, plan, compiled, seed, self._effort, self._schedule, clock=self._clock)
         if isinstance(self._bench, CudaDevice):
-            self._bench.examine(found, exam)
+            self._bench.examine(found, dataclasses.replace(exam, plain=self._compiled_plain(job)))
         else:
             examine(self._bench, found, exam)
+
+    def _compiled_plain(self, job: Job) -> object | None:
+        """The job's own baseline for a GPU. RuntimeError where that is itself at fault."""
+        if job.plain is None:
+            return None
+        try:
+            return self._bench.compile(self._screened_plan(job.plain, job.task, job.size))
+        except ProgramFault as error:
+            raise RuntimeError(f"the baseline program does not compile: {error.fault.outcome}: {error}") from error
 
     def _screened_plan(self, text: str, task: Task, size: str) -> Plan:
         """The plan of a program that is not the candidate."""

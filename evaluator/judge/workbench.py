@@ -72,8 +72,11 @@ class Workbench(Protocol):
         """Sessions of one program, run once on `inputs`, one for each bucket of times. `stack` owns them."""
         ...
 
-    def references(self, job: Job, inputs: Expected) -> Mapping[str, Reference]:
-        """What the job's program is timed against, by the baseline's name, last run on `inputs`."""
+    def references(self, job: Job, inputs: Expected, plain: CompiledPlan | None) -> Mapping[str, Reference]:
+        """What the job's program is timed against, by the baseline's name, last run on `inputs`.
+
+        `plain`: the job's own baseline, where this device wants it compiled beforehand.
+        """
         ...
 
     def floor_us(self, task: Task, inputs: Expected) -> float | None:

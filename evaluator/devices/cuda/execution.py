@@ -8,6 +8,7 @@ from evaluator import _core
 from evaluator.devices.cuda import layout
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.signature import pack
+from evaluator.nn.cupy_nn import cublas
 from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.launch_limits import MAX_SHARED_BYTES
 from evaluator.program.plan import Copy, Fill, Launch, Matmul, View
@@ -57,7 +58,7 @@ class Executable:
                     self._device.copy(target, source, nbytes)
                 case Matmul():
                     a, b, out = (self._array(view, addresses) for view in (step.a, step.b, step.out))
-                    cp.matmul(a, b, out=out)
+                    cublas.matmul(a, b, out=out, dtype=self._plan.dtype(step.a))
 
     def _launch(self, step: Launch, arguments: Sequence[View | bytes], addresses: Sequence[int]) -> None:
         words = [

@@ -1,6 +1,7 @@
 """A session: one compiled plan on one device, run and replayed on arrays that lie there already. Needs CuPy."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -65,7 +66,7 @@ class Session:
         `order` has no meaning on a GPU, whose scheduler cannot be told.
         """
         self._inputs = list(inputs)
-        buffers = _GuardedBuffers(self._device, self._plan, guard)
+        buffers = self._driver(lambda: _GuardedBuffers(self._device, self._plan, guard), Rung.MEMORY_SAFETY)
         left = self._judged_run(buffers, seed)
         if any(left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: what another poison survives in as well is unwritten.
@@ -132,7 +133,8 @@ class Session:
     def _open_timed(self) -> "_TimedBuffers":
         if not self._inputs:
             raise RuntimeError("run the plan on some inputs before timing it")
-        self._timed = _TimedBuffers(self._device, self._timer, self._plan, self._executable)
+        make = functools.partial(_TimedBuffers, self._device, self._timer, self._plan, self._executable)
+        self._timed = self._driver(make, Rung.TIMING)
         self._timed.fill_inputs(self._inputs)
         self._driver(self._timed.warm_up, Rung.TIMING)
         self._wait(Rung.TIMING)
@@ -217,7 +219,7 @@ class _GuardedBuffers(_Buffers):
     """Buffers between unmapped pages, with canaries in what is left of their own pages."""
 
     def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str):
-        self._guarded = [_core.GuardedBuffer(device, buffer.nbytes, guard == "right") for buffer in plan.buffers]
+        self._guarded = [_guarded(device, buffer.nbytes, guard == "right") for buffer in plan.buffers]
         super().__init__(plan, [guarded.address for guarded in self._guarded], self._guarded)
 
     def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
@@ -340,6 +342,15 @@ class _TimedBuffers(_Buffers):
     def changed(self, name: str, given: cp.ndarray) -> bool:
         number = next(i for i, buffer in enumerate(self.plan.inputs) if buffer.name == name)
         return differs(self.array(number), given)
+
+
+def _guarded(device: _core.CudaDevice, nbytes: int, right: bool) -> _core.GuardedBuffer:
+    """Memory from the driver; what CuPy's pool only keeps for later is given up where the driver has none left."""
+    try:
+        return _core.GuardedBuffer(device, nbytes, right)
+    except _core.CudaError:
+        cp.get_default_memory_pool().free_all_blocks()
+        return _core.GuardedBuffer(device, nbytes, right)
 
 
 def _close(one: cp.ndarray, other: cp.ndarray) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import cupy as cp
 
-from evaluator.nn.cupy_nn import fused
+from evaluator.nn.cupy_nn import cublas, fused
 
 
 class Array(cp.ndarray):
@@ -41,7 +41,7 @@ class Array(cp.ndarray):
         return fused.apply("-a", self) if _ours(self, 0) else super().__neg__()
 
     def __matmul__(self, other: cp.ndarray) -> cp.ndarray:
-        return operand(cp.matmul(self, other))
+        return operand(cublas.matmul(self, other))
 
 
 def power(exponent: Any) -> str:

@@ -2,13 +2,13 @@
 
 import cupy as cp
 
-from evaluator.nn.cupy_nn import fused
+from evaluator.nn.cupy_nn import cublas, fused
 from evaluator.nn.cupy_nn.array import operand
 from evaluator.nn.cupy_nn.rows import softmax
 
 
 def matmul(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:
-    return operand(cp.matmul(x, y))
+    return operand(cublas.matmul(x, y))
 
 
 def bmm(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:

@@ -113,6 +113,38 @@ def convolve(exact, geometry, x, weight, out):
     out[:] = exact.transposed(wide, weights, *windows[:2], extra, windows[2], groups)
 
 
+@dataclasses.dataclass(frozen=True)
+class CublasMatrix:
+    """As `_core.CublasMatrix`, and readable."""
+
+    address: int
+    transposed: bool
+    leading: int
+    stride: int
+
+
+class Cublas:
+    """Reads operands by address, leading dimension and stride, as cuBLAS does."""
+
+    def matmul(self, stream, number, batch, m, n, k, a, b, out):
+        dtype = {0: np.float32, 1: np.float64, 2: np.float16}[number]
+        for index in range(batch):
+            left, right = self._matrix(a, index, m, k, dtype), self._matrix(b, index, k, n, dtype)
+            self._matrix(out, index, m, n, dtype)[:] = (left.astype(np.float64) @ right.astype(np.float64)).astype(
+                dtype
+            )
+
+    @staticmethod
+    def _matrix(matrix, index, rows, columns, dtype):
+        size = np.dtype(dtype).itemsize
+        stored = (columns, rows) if matrix.transposed else (rows, columns)
+        start = matrix.address + index * matrix.stride * size
+        nbytes = ((stored[0] - 1) * matrix.leading + stored[1]) * size
+        memory = np.frombuffer((ctypes.c_char * nbytes).from_address(start), dtype)
+        found = np.lib.stride_tricks.as_strided(memory, stored, (matrix.leading * size, size))
+        return found.T if matrix.transposed else found
+
+
 def modules() -> tuple[types.ModuleType, types.ModuleType]:
     """Modules to put in the places of `cupy` and `cupyx.scipy`."""
     cupy = types.ModuleType("cupy")
@@ -120,6 +152,8 @@ def modules() -> tuple[types.ModuleType, types.ModuleType]:
         if not name.startswith("_"):
             setattr(cupy, name, _as_cupy(getattr(np, name)))
     cupy.ndarray, cupy.RawKernel = ndarray, RawKernel
+    stream, device = types.SimpleNamespace(ptr=0), types.SimpleNamespace(id=0)
+    cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: stream, Device=lambda: device)
     scipy_ = types.ModuleType("cupyx.scipy")
     scipy_.special = scipy.special
     return cupy, scipy_

@@ -77,6 +77,7 @@ def check_cases(
             again = guarded_run(session, expected.inputs, PASSES[(number + 1) % len(PASSES)], case.seed)
             check_orders(bench, [report.outputs, again.outputs], expected, task)
         yield judge_case(bench, report.outputs, expected, task, case)
+        del report, expected  # gigabytes, perhaps, that the next case needs
 
 
 def _worst(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task) -> Finding:

@@ -12,7 +12,7 @@ def main(pipe: Connection) -> None:
     """Receives the limits and the device's number; answers questions until EOFError.
 
     ("outputs", task, size) -> ("outputs", specs); ("examine", findings, examination) -> ("rung", rung) as it climbs,
-    then ("done", findings, fault or None). ("error", message) is a fault of ours.
+    then ("done", findings, fault or None, whether this process ends). ("error", message) is a fault of ours.
     """
     limits, ordinal = pipe.recv()
     try:
@@ -43,7 +43,7 @@ def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> Non
     except ProgramFault as error:
         fault = error.fault
     broken = fault is not None and _is_broken(bench)
-    pipe.send(("done", told.plain(), fault))
+    pipe.send(("done", told.plain(), fault, broken))
     if broken:
         os._exit(0)
     bench.tidy()

@@ -73,8 +73,10 @@ class CudaDevice:
             self._end_child()
             message = f"nothing was heard for {_MESSAGE_S:g} s of the process that has the GPU"
             raise ProgramFault(Outcome.TIMEOUT, found.current, message) from error
-        known, fault = payload
+        known, fault, broken = payload
         vars(found).update(vars(known))
+        if broken:
+            self._end_child()
         if fault is not None:
             raise ProgramFault(fault.outcome, fault.rung, fault.message, fault.line)
 

@@ -45,17 +45,22 @@ def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
         with found.rung(Rung.MEMORY_SAFETY):
             reports = [guarded_run(session, first.inputs, how, cases[0].seed) for how in PASSES[:3]]
             found.peak_bytes = reports[0].peak_bytes
-            second = _expected(bench, job, Case("plain", derive(exam.seed, task.id, "replay")))
-            replay_on_new_contents(bench, session, exam.compiled, task, first, second)
+            _replay(bench, session, exam, first)
         with found.rung(Rung.CORRECTNESS):
             check_orders(bench, [report.outputs for report in reports], first, task)
             found.errors = [judge_case(bench, reports[0].outputs, first, task, cases[0])]
+            del reports  # outputs may be gigabytes
             for error in check_cases(bench, session, task, size, cases[1:]):
                 found.errors = worst_of_each([*found.errors, error])
             if exam.effort.knock_out:
                 found.notes += idle_launches(bench, exam.plan, exam.compiled, first, task)
     if job.timing:
         _time(bench, found, exam, first)
+
+
+def _replay(bench: Workbench, session: Session, exam: Examination, first: Expected) -> None:
+    case = Case("plain", derive(exam.seed, exam.job.task.id, "replay"))
+    replay_on_new_contents(bench, session, exam.compiled, exam.job.task, first, _expected(bench, exam.job, case))
 
 
 def _time(bench: Workbench, found: Findings, exam: Examination, first: Expected) -> None:

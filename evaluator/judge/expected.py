@@ -74,7 +74,7 @@ class Expected:
 def evaluate(inputs: Sequence[Array], both: Both, compare: Compare, *, integral: bool) -> Expected:
     """What the reference gives on `inputs`. `integral`: they are integers, so look whether equality is due."""
     reference, exact = both(inputs, widened(inputs))
-    exact = [x.astype(np.float64) for x in exact]
+    exact = [x.astype(np.float64, copy=False) for x in exact]
     found = accuracies(reference, exact, compare)
     due = False
     if integral and _whole(exact) and not any(one.norm_error for one in found):
@@ -98,7 +98,7 @@ def widened(inputs: Sequence[Array]) -> list[Array]:
 def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
     errors = compare(reference, exact)
     usable = True
-    if reference.dtype.kind == "f":
+    if reference.dtype.kind == "f" and errors.mismatched:
         with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
             usable = bool((np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))).all())
     return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable)

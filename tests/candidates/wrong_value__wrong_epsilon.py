@@ -4,7 +4,7 @@
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void norm(const float* x, const float* w, const float* b, float* out, int n) {
+extern "C" __global__ void row_norm(const float* x, const float* w, const float* b, float* out, int n) {
   const float* row = x + (size_t)blockIdx.x * n;
   float* to = out + (size_t)blockIdx.x * n;
   __shared__ float part[256];
@@ -30,10 +30,10 @@ extern "C" __global__ void norm(const float* x, const float* w, const float* b, 
   for (int i = threadIdx.x; i < n; i += 256) to[i] = (row[i] - mean) * scale * w[i] + b[i];
 }
 '''
-norm = cp.RawKernel(source, "norm")
+row_norm = cp.RawKernel(source, "row_norm")
 
 
 def forward(x, ln_weight, ln_bias):
     out = cp.empty(x.shape, cp.float32)
-    norm((x.shape[0],), (256,), (x, ln_weight, ln_bias, out, x.size // x.shape[0]))
+    row_norm((x.shape[0],), (256,), (x, ln_weight, ln_bias, out, x.size // x.shape[0]))
     return out

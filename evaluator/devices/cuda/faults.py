@@ -14,7 +14,7 @@ _HARMLESS = {_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES}
 _OUTCOMES = {
     _OUT_OF_MEMORY: (Outcome.OUT_OF_MEMORY, "the device is out of memory"),
     _OUT_OF_RESOURCES: (Outcome.LAUNCH_ERROR, "a block needs more registers or shared memory than the device has"),
-    _ILLEGAL_ADDRESS: (Outcome.OUT_OF_BOUNDS, "a kernel accessed memory outside its buffers"),
+    _ILLEGAL_ADDRESS: (Outcome.OUT_OF_BOUNDS, "a kernel accessed memory outside its buffers, or its stack overflowed"),
     _MISALIGNED: (Outcome.MISALIGNED, "a kernel accessed an address that is no multiple of the access's size"),
     _INVALID_ADDRESS_SPACE: (Outcome.OUT_OF_BOUNDS, "a kernel used an address of the wrong memory space"),
     _ASSERT: (Outcome.CRASHED, "an assertion in a kernel failed"),

@@ -80,10 +80,10 @@ class Session:
         )
 
     def refill(self, inputs: Sequence[cp.ndarray]) -> None:
-        """Gives the inputs of timed replays new contents at the same addresses."""
+        """Gives the inputs of replays new contents at the same addresses, where the ones before have been run."""
+        timed = self._timed or self._open_timed()
         self._inputs = list(inputs)
-        if self._timed is not None:
-            self._timed.fill_inputs(self._inputs)
+        timed.fill_inputs(self._inputs)
 
     def time(self, replays: int, *, forget: bool = True) -> float:
         """Microseconds of device time per replay, the L2 cache flushed before each.

@@ -99,7 +99,8 @@ def verify(options: argparse.Namespace) -> int:
     _require(None, options)
     rows: list[tuple[str, Verdict]] = []
     judge_options = {"device": options.device, "mode": options.mode, "seed": options.seed}
-    with LocalPool(min(options.workers, len(jobs)), judge_options) as pool:
+    workers = 1 if options.device == "cuda" else min(options.workers, len(jobs))
+    with LocalPool(workers, judge_options) as pool:
         for job in jobs:
             pool.submit(job)
         for job, verdict in tqdm(pool.completed(), total=len(jobs), unit="program", desc="verifying", file=sys.stderr):

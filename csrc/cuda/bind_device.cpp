@@ -4,6 +4,10 @@
 
 #include "cublas.hpp"
 #include "device.hpp"
+#include "graph.hpp"
+#include "guarded_buffer.hpp"
+#include "module.hpp"
+#include "timer.hpp"
 
 namespace py = pybind11;
 using cuda::Device;
@@ -33,7 +37,6 @@ void bind_classes(py::module_& module) {
                              [](const Device& d) {
                                return 10 * d.attribute(cuda::kCapabilityMajor) + d.attribute(cuda::kCapabilityMinor);
                              })
-      .def_property_readonly("multiprocessors", [](const Device& d) { return d.attribute(cuda::kMultiprocessors); })
       .def_property_readonly("l2_bytes", [](const Device& d) { return d.attribute(cuda::kL2CacheBytes); })
       .def_property_readonly("shared_bytes", [](const Device& d) { return d.attribute(cuda::kMaxSharedPerBlockOptin); },
                              "Most shared memory of one block.")
@@ -52,7 +55,8 @@ void bind_classes(py::module_& module) {
           },
           py::arg("function"), py::arg("grid"), py::arg("block"), py::arg("shared_bytes"), py::arg("arguments"),
           "Queues a kernel; `arguments` are the bytes of each one, in the kernel's own types.")
-      .def("begin_capture", &Device::begin_capture, "What is queued from now on is recorded; CudaGraph ends it.");
+      .def("begin_capture", &Device::begin_capture, "What is queued from now on is recorded; CudaGraph ends it.")
+      .def("abort_capture", &Device::abort_capture, "Ends a recording that failed; never raises.");
 
   py::class_<cuda::GuardedBuffer>(module, "GuardedBuffer", "Memory whose end or start touches an unmapped page.")
       .def(py::init([](Owner device, std::size_t bytes, bool right) {

@@ -31,8 +31,10 @@ class Cublas {
     library_.find("cublasSetStream_v2", set_stream_);
     library_.find("cublasSetWorkspace_v2", set_workspace_);
     library_.find("cublasGemmStridedBatchedEx", gemm_);
-    check(create(&handle_), "cublasCreate");
     driver_.check(driver_.memory_allocate(&workspace_, kWorkspaceBytes), "cuMemAlloc");
+    const int status = create(&handle_);
+    if (status != 0) driver_.memory_free(workspace_);
+    check(status, "cublasCreate");
   }
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;

@@ -1,5 +1,5 @@
-// One GPU as the executor uses it: the primary context (shared with CuPy), one stream, and what lives in it. Every
-// resource has an owner that gives it back; a context that a program has broken is only ever left, never repaired.
+// One GPU as the executor uses it: the primary context, which CuPy shares, and one stream. Both live as long as the
+// process; everything else has an owner that gives it back. A context that a program has broken is left, not repaired.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -106,7 +106,14 @@ class Device {
           "cuLaunchKernel");
   }
 
+  // What is queued from now on is recorded, until a Graph or `abort_capture` ends it.
   void begin_capture() const { check(driver_.stream_begin_capture(stream_, kCaptureRelaxed), "cuStreamBeginCapture"); }
+
+  void abort_capture() const noexcept {
+    Handle recorded = nullptr;
+    driver_.stream_end_capture(stream_, &recorded);
+    if (recorded != nullptr) driver_.graph_destroy(recorded);
+  }
 
   void check(int result, const char* call) const { driver_.check(result, call); }
   const Driver& driver() const { return driver_; }
@@ -118,177 +125,5 @@ class Device {
 };
 
 using DeviceOwner = std::shared_ptr<const Device>;
-
-// Memory of its own pages, whose end (guard right) or start (guard left) touches pages that nobody may access: a stray
-// access is a fault of the device, not a silent read. The rest of its pages, `slack`, is for the owner to watch.
-class GuardedBuffer {
- public:
-  static constexpr std::size_t kAlignment = 16;  // a float4; the end of the buffer is at most 15 bytes before the guard
-
-  GuardedBuffer(DeviceOwner device, std::size_t bytes, bool right) : device_(std::move(device)), bytes_(bytes) {
-    const Driver& driver = device_->driver();
-    AllocationProperties properties;
-    properties.location.id = device_->ordinal();
-    std::size_t granularity = 0;
-    device_->check(driver.allocation_granularity(&granularity, &properties, 0), "cuMemGetAllocationGranularity");
-    mapped_bytes_ = (std::max<std::size_t>(bytes, 1) + granularity - 1) / granularity * granularity;
-    reserved_bytes_ = mapped_bytes_ + 2 * granularity;
-    device_->check(driver.allocation_create(&allocation_, mapped_bytes_, &properties, 0), "cuMemCreate");
-    try {
-      device_->check(driver.address_reserve(&reserved_, reserved_bytes_, granularity, 0, 0), "cuMemAddressReserve");
-      base_ = reserved_ + granularity;
-      device_->check(driver.memory_map(base_, mapped_bytes_, 0, allocation_, 0), "cuMemMap");
-      is_mapped_ = true;
-      MemoryAccess access;
-      access.location.id = device_->ordinal();
-      device_->check(driver.memory_set_access(base_, mapped_bytes_, &access, 1), "cuMemSetAccess");
-    } catch (...) {
-      release();
-      throw;
-    }
-    const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    address_ = right ? base_ + mapped_bytes_ - whole : base_;
-  }
-  GuardedBuffer(const GuardedBuffer&) = delete;
-  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
-  ~GuardedBuffer() { release(); }
-
-  DevicePointer address() const { return address_; }
-  std::size_t bytes() const { return bytes_; }
-  // (address, bytes) of the mapped pages before and behind the buffer.
-  std::pair<DevicePointer, std::size_t> before() const { return {base_, address_ - base_}; }
-  std::pair<DevicePointer, std::size_t> behind() const {
-    return {address_ + bytes_, base_ + mapped_bytes_ - address_ - bytes_};
-  }
-
- private:
-  void release() {  // errors are of no use here: after a fault of the device every call fails
-    const Driver& driver = device_->driver();
-    if (is_mapped_) driver.memory_unmap(base_, mapped_bytes_);
-    if (reserved_ != 0) driver.address_free(reserved_, reserved_bytes_);
-    driver.allocation_release(allocation_);
-  }
-
-  DeviceOwner device_;
-  std::size_t bytes_, mapped_bytes_ = 0, reserved_bytes_ = 0;
-  AllocationHandle allocation_ = 0;
-  DevicePointer reserved_ = 0, base_ = 0, address_ = 0;
-  bool is_mapped_ = false;
-};
-
-class Module {
- public:
-  Module(DeviceOwner device, const std::string& cubin) : device_(std::move(device)) {
-    device_->check(device_->driver().module_load_data(&module_, cubin.data()), "cuModuleLoadData");
-  }
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
-  ~Module() { device_->driver().module_unload(module_); }
-
-  Handle function(const std::string& name) const {
-    Handle found = nullptr;
-    device_->check(device_->driver().module_function(&found, module_, name.c_str()), "cuModuleGetFunction");
-    return found;
-  }
-  // Address and size of a global variable.
-  std::pair<DevicePointer, std::size_t> global(const std::string& name) const {
-    DevicePointer address = 0;
-    std::size_t bytes = 0;
-    device_->check(device_->driver().module_global(&address, &bytes, module_, name.c_str()), "cuModuleGetGlobal");
-    return {address, bytes};
-  }
-  int attribute(const std::string& name, int which) const {
-    int value = 0;
-    device_->check(device_->driver().function_get_attribute(&value, which, function(name)), "cuFuncGetAttribute");
-    return value;
-  }
-  void allow_shared(const std::string& name, int bytes) const {
-    const int result = device_->driver().function_set_attribute(function(name), kFunctionMaxDynamicShared, bytes);
-    device_->check(result, "cuFuncSetAttribute");
-  }
-
- private:
-  DeviceOwner device_;
-  Handle module_ = nullptr;
-};
-
-// What was recorded on the device's stream, to be replayed by one call.
-class Graph {
- public:
-  // Ends the capture that `device->begin_capture()` began.
-  explicit Graph(DeviceOwner device) : device_(std::move(device)) {
-    const Driver& driver = device_->driver();
-    Handle recorded = nullptr;
-    device_->check(driver.stream_end_capture(device_->stream(), &recorded), "cuStreamEndCapture");
-    const int result = driver.graph_instantiate(&executable_, recorded, 0);
-    driver.graph_destroy(recorded);
-    device_->check(result, "cuGraphInstantiate");
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { device_->driver().graph_exec_destroy(executable_); }
-
-  void launch() const { device_->check(device_->driver().graph_launch(executable_, device_->stream()), "cuGraphLaunch"); }
-
- private:
-  DeviceOwner device_;
-  Handle executable_ = nullptr;
-};
-
-// Times work on the device's stream by events. Before each piece of work the L2 cache is overwritten; that also keeps
-// the stream busy while the host queues the work behind it, so that no launch latency is measured.
-class Timer {
- public:
-  explicit Timer(DeviceOwner device) : device_(std::move(device)) {
-    flush_bytes_ = 2 * static_cast<std::size_t>(std::max(device_->attribute(kL2CacheBytes), 1 << 20));
-    device_->check(device_->driver().memory_allocate(&flush_, flush_bytes_), "cuMemAlloc");
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-  ~Timer() {
-    const Driver& driver = device_->driver();
-    driver.memory_free(flush_);
-    for (Handle event : events_) driver.event_destroy(event);
-  }
-
-  // Queues a flush and the event before the work.
-  void start() {
-    const Driver& driver = device_->driver();
-    device_->check(driver.reset_persisting_l2(), "cuCtxResetPersistingL2Cache");
-    device_->check(driver.set_d32(flush_, ++flushes_, flush_bytes_ / 4, device_->stream()), "cuMemsetD32");
-    record();
-  }
-  // Queues the event behind the work.
-  void stop() { record(); }
-
-  // Waits, and gives the microseconds of each piece of work since the last call.
-  std::vector<double> collect(double deadline_s) {
-    device_->wait(deadline_s);
-    std::vector<double> times_us;
-    for (std::size_t i = 0; i + 1 < used_; i += 2) {
-      float ms = 0;
-      device_->check(device_->driver().event_elapsed_ms(&ms, events_[i], events_[i + 1]), "cuEventElapsedTime");
-      times_us.push_back(1e3 * static_cast<double>(ms));
-    }
-    used_ = 0;
-    return times_us;
-  }
-
- private:
-  void record() {
-    if (used_ == events_.size()) {
-      Handle event = nullptr;
-      device_->check(device_->driver().event_create(&event, 0), "cuEventCreate");
-      events_.push_back(event);
-    }
-    device_->check(device_->driver().event_record(events_[used_++], device_->stream()), "cuEventRecord");
-  }
-
-  DeviceOwner device_;
-  DevicePointer flush_ = 0;
-  std::size_t flush_bytes_ = 0, used_ = 0;
-  unsigned flushes_ = 0;
-  std::vector<Handle> events_;
-};
 
 }  // namespace cuda

@@ -16,7 +16,7 @@ using AllocationHandle = unsigned long long;  // CUmemGenericAllocationHandle
 
 // Enumerators of cuda.h that are used here.
 constexpr int kSuccess = 0, kNotReady = 600;
-constexpr int kMaxSharedPerBlockOptin = 97, kMultiprocessors = 16, kL2CacheBytes = 38, kCapabilityMajor = 75,
+constexpr int kMaxSharedPerBlockOptin = 97, kL2CacheBytes = 38, kCapabilityMajor = 75,
               kCapabilityMinor = 76, kMemoryClockKHz = 36, kMemoryBusBits = 37;  // CUdevice_attribute
 constexpr int kFunctionMaxDynamicShared = 8;                                     // CUfunction_attribute
 constexpr unsigned kStreamNonBlocking = 1, kCaptureRelaxed = 2;
@@ -71,11 +71,9 @@ class Driver {
   int (*device_get)(int*, int);
   int (*device_name)(char*, int, int);
   int (*device_attribute)(int*, int, int);
-  int (*device_total_memory)(std::size_t*, int);
   int (*driver_version)(int*);
   int (*primary_context_retain)(Handle*, int);
   int (*context_set_current)(Handle);
-  int (*context_synchronize)();
   int (*reset_persisting_l2)();
   int (*memory_info)(std::size_t*, std::size_t*);
 
@@ -83,7 +81,6 @@ class Driver {
   int (*module_unload)(Handle);
   int (*module_function)(Handle*, Handle, const char*);
   int (*module_global)(DevicePointer*, std::size_t*, Handle, const char*);
-  int (*function_get_attribute)(int*, int, Handle);
   int (*function_set_attribute)(Handle, int, int);
   int (*launch_kernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
                        void**);
@@ -106,7 +103,6 @@ class Driver {
   int (*memory_set_access)(DevicePointer, std::size_t, const MemoryAccess*, std::size_t);
 
   int (*stream_create)(Handle*, unsigned);
-  int (*stream_synchronize)(Handle);
   int (*stream_query)(Handle);
   int (*stream_begin_capture)(Handle, unsigned);
   int (*stream_end_capture)(Handle, Handle*);
@@ -129,18 +125,15 @@ class Driver {
     library_.find("cuDeviceGet", device_get);
     library_.find("cuDeviceGetName", device_name);
     library_.find("cuDeviceGetAttribute", device_attribute);
-    library_.find("cuDeviceTotalMem_v2", device_total_memory);
     library_.find("cuDriverGetVersion", driver_version);
     library_.find("cuDevicePrimaryCtxRetain", primary_context_retain);
     library_.find("cuCtxSetCurrent", context_set_current);
-    library_.find("cuCtxSynchronize", context_synchronize);
     library_.find("cuCtxResetPersistingL2Cache", reset_persisting_l2);
     library_.find("cuMemGetInfo_v2", memory_info);
     library_.find("cuModuleLoadData", module_load_data);
     library_.find("cuModuleUnload", module_unload);
     library_.find("cuModuleGetFunction", module_function);
     library_.find("cuModuleGetGlobal_v2", module_global);
-    library_.find("cuFuncGetAttribute", function_get_attribute);
     library_.find("cuFuncSetAttribute", function_set_attribute);
     library_.find("cuLaunchKernel", launch_kernel);
     library_.find("cuMemAlloc_v2", memory_allocate);
@@ -159,7 +152,6 @@ class Driver {
     library_.find("cuMemUnmap", memory_unmap);
     library_.find("cuMemSetAccess", memory_set_access);
     library_.find("cuStreamCreate", stream_create);
-    library_.find("cuStreamSynchronize", stream_synchronize);
     library_.find("cuStreamQuery", stream_query);
     library_.find("cuStreamBeginCapture_v2", stream_begin_capture);
     library_.find("cuStreamEndCapture", stream_end_capture);

@@ -1,24 +1,28 @@
 """The process that has the GPU: it examines one program at a time, and ends once a program has broken its context."""
 
 import os
+import time
 from multiprocessing.connection import Connection
 
 from evaluator.judge.examination import Examination, examine
 from evaluator.judge.findings import Findings
-from evaluator.records import Limits, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProgramFault, Rung
+
+_BEAT_S = 1.0
 
 
 def main(pipe: Connection) -> None:
     """Receives the limits and the device's number; answers questions until EOFError.
 
-    ("outputs", task, size) -> ("outputs", specs); ("examine", findings, examination) -> ("rung", rung) as it climbs,
-    then ("done", findings, fault or None, whether this process ends). ("error", message) is a fault of ours.
+    ("outputs", task, size) -> ("outputs", specs). ("examine", findings, examination) -> ("rung", rung) at every rung
+    and about every second, then ("done", findings, fault or None, whether this process ends). What goes wrong here is
+    ("error", message, whether this process ends).
     """
     limits, ordinal = pipe.recv()
     try:
         bench = _bench(limits, ordinal)
     except Exception as error:
-        pipe.send(("error", f"{type(error).__name__}: {error}"))
+        pipe.send(("error", f"{type(error).__name__}: {error}", True))
         return
     pipe.send(("ready", bench.device.architecture))
     while True:
@@ -30,23 +34,26 @@ def main(pipe: Connection) -> None:
             else:
                 _examine(pipe, bench, *payload)
         except Exception as error:  # a reference may raise anything; a broken context makes every call raise
-            pipe.send(("error", f"{type(error).__name__}: {error}"))
-            if _is_broken(bench):
+            broken = _is_broken(bench)
+            pipe.send(("error", f"{type(error).__name__}: {error}", broken))
+            if broken:
                 os._exit(0)  # nothing that would touch the context runs
 
 
 def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> None:
     told = _Telling(pipe, found)
+    bench.beat = told.beat
     fault = None
     try:
         examine(bench, told, exam)
     except ProgramFault as error:
         fault = error.fault
-    broken = fault is not None and _is_broken(bench)
-    pipe.send(("done", told.plain(), fault, broken))
-    if broken:
-        os._exit(0)
+        # While `error` lives, so do the buffers of a kernel that may still run: giving them back would wait for it.
+        if fault.outcome is Outcome.TIMEOUT or _is_broken(bench):
+            pipe.send(("done", told.plain(), fault, True))
+            os._exit(0)
     bench.tidy()
+    pipe.send(("done", told.plain(), fault, False))
 
 
 class _Telling(Findings):
@@ -55,17 +62,27 @@ class _Telling(Findings):
     def __init__(self, pipe: Connection, found: Findings):
         super().__init__(**vars(found))
         self._pipe = pipe
+        self._told_s = 0.0
 
     def rung(self, rung: Rung):
-        self._pipe.send(("rung", rung))
+        self._tell(rung)
         return super().rung(rung)
+
+    def beat(self) -> None:
+        """A sign of life, once a second at most."""
+        if time.monotonic() - self._told_s > _BEAT_S:
+            self._tell(self.current)
 
     def plain(self) -> Findings:
         return Findings(**{name: value for name, value in vars(self).items() if not name.startswith("_")})
 
+    def _tell(self, rung: Rung) -> None:
+        self._told_s = time.monotonic()
+        self._pipe.send(("rung", rung))
+
 
 def _bench(limits: Limits, ordinal: int):
-    from evaluator.judge.cuda_workbench import CudaWorkbench
+    from evaluator.judge.cuda_workbench import CudaWorkbench  # needs CuPy, which the parent may lack
 
     return CudaWorkbench(limits, ordinal)
 

@@ -6,7 +6,7 @@ Needs CuPy. A CUDA context that a program has broken is of no further use; the p
 import collections
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import cupy as cp
 
@@ -14,6 +14,7 @@ from evaluator import _core
 from evaluator.devices.cuda import comparison
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
+from evaluator.devices.cuda.recording import record
 from evaluator.devices.cuda.session import Session
 from evaluator.judge.cases import inputs_for
 from evaluator.judge.expected import Array, Comparison, Expected, evaluate
@@ -22,8 +23,9 @@ from evaluator.judge.timing import BUCKETS
 from evaluator.judge.workbench import Reference
 from evaluator.nn import cupy_nn
 from evaluator.nn.run import compile_forward, run
+from evaluator.program.identity import sha256
 from evaluator.program.plan import Launch
-from evaluator.records import Limits
+from evaluator.records import Limits, ProgramFault
 from evaluator.tasks.task import Task
 
 _CACHE_SHARE = 1 / 5  # of the device's memory, for expected values
@@ -38,7 +40,8 @@ class CudaWorkbench:
         self.device = _core.CudaDevice(ordinal)
         cp.cuda.Device(ordinal).use()
         cp.cuda.ExternalStream(self.device.stream).use()
-        self._timer = _core.CudaTimer(self.device)
+        self.timer = _core.CudaTimer(self.device)
+        self.beat: Callable[[], None] = lambda: None  # called often: a sign of life for whoever waits
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
         self._cache_bytes = int(_CACHE_SHARE * self.device.memory[1])
         self._references: tuple[tuple, Expected, Mapping[str, Reference]] | None = None
@@ -49,6 +52,7 @@ class CudaWorkbench:
         return tuple((tuple(x.shape), x.dtype.name) for x in run(task.source_at(size), cupy_nn, arrays))
 
     def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
+        self.beat()
         key = (task.source_at(size), task.arrays_at(size), case, seed)
         if key in self._cache:
             self._cache.move_to_end(key)
@@ -75,7 +79,7 @@ class CudaWorkbench:
         return comparison.compare(seen, exact)
 
     def open(self, compiled: CompiledPlan) -> Session:
-        return Session(self.device, self._timer, compiled, self._limits)
+        return Session(self.device, self.timer, compiled, self._limits)
 
     def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:
         plan, arguments = compiled.plan, list(compiled.arguments)
@@ -96,18 +100,24 @@ class CudaWorkbench:
         Where the job brings a baseline of its own, that alone.
         """
         if plain is not None:
-            session = self.open(plain)
-            session.run(inputs.inputs)
-            return {"plain": Reference("plain", [session] * BUCKETS)}
+            return {"plain": Reference(sha256(job.plain or ""), [self._plain_session(plain, inputs)] * BUCKETS)}
         key = (job.task.source_at(job.size), job.task.arrays_at(job.size))
         if self._references is None or self._references[0] != key or self._references[1] is not inputs:
             self._references = None  # its memory first
-            forward = compile_forward(key[0])
-            eager = _Eager(self.device, self._timer, lambda: forward(cupy_nn, *inputs.inputs))
-            graph = _Recorded(self.device, self._timer, lambda: forward(cupy_nn, *inputs.inputs))
+            forward, operands = compile_forward(key[0]), [cupy_nn.operand(x) for x in inputs.inputs]
+            eager = _Eager(self, lambda: forward(cupy_nn, *operands))
+            graph = _Recorded(self, lambda: forward(cupy_nn, *operands))
             made = {"eager": Reference("eager", [eager] * BUCKETS), "graph": Reference("graph", [graph] * BUCKETS)}
             self._references = (key, inputs, made)
         return self._references[2]
+
+    def _plain_session(self, plain: CompiledPlan, inputs: Expected) -> Session:
+        try:
+            session = self.open(plain)
+            session.run(inputs.inputs)
+        except ProgramFault as error:  # not the candidate's
+            raise RuntimeError(f"the baseline program does not run: {error.fault.outcome}: {error}") from error
+        return session
 
     def forget_references(self) -> None:
         self._references = None
@@ -133,43 +143,40 @@ class CudaWorkbench:
             self._cache.popitem(last=False)
 
 
-class _Eager:
-    """The reference, called step by step."""
+class _Timed:
+    """A reference that is timed between events."""
 
-    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, call):
-        self._device, self._timer, self._call = device, timer, call
-        self._call()
-        device.wait(_OURS_S)
+    def __init__(self, bench: CudaWorkbench, queue: Callable[[], object]):
+        self._bench, self._queue = bench, queue
 
     def time(self, replays: int) -> float:
+        self._bench.beat()
         for _ in range(replays):
-            self._timer.start()
-            self._call()
-            self._timer.stop()
-        return sum(self._timer.collect(_OURS_S)) / replays
+            self._bench.timer.start()
+            self._queue()
+            self._bench.timer.stop()
+        return sum(self._bench.timer.collect(_OURS_S)) / replays
 
 
-class _Recorded:
+class _Eager(_Timed):
+    """The reference, called step by step."""
+
+    def __init__(self, bench: CudaWorkbench, call: Callable[[], object]):
+        super().__init__(bench, call)
+        call()
+        bench.device.wait(_OURS_S)
+
+
+class _Recorded(_Timed):
     """The reference, recorded as a graph, with the memory that the recording took."""
 
-    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, call):
-        self._timer = timer
+    def __init__(self, bench: CudaWorkbench, call: Callable[[], object]):
         self._pool = cp.cuda.MemoryPool()  # nothing else may get the memory that the graph writes to
         with _allocating_from(self._pool):
             call()  # libraries choose their algorithms outside the recording
-            device.wait(_OURS_S)
-            device.begin_capture()
-            try:
-                self._outputs = call()
-            finally:
-                self._graph = _core.CudaGraph(device)
-
-    def time(self, replays: int) -> float:
-        for _ in range(replays):
-            self._timer.start()
-            self._graph.launch()
-            self._timer.stop()
-        return sum(self._timer.collect(_OURS_S)) / replays
+            bench.device.wait(_OURS_S)
+            graph, self._outputs = record(bench.device, call)
+        super().__init__(bench, graph.launch)
 
 
 @contextlib.contextmanager

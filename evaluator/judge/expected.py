@@ -105,12 +105,12 @@ def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
 
 
 def _affine(both: Both, inputs: Sequence[Array]) -> bool:
-    """Whether f(x) + f(0) = f(x / 2) + f(x - x / 2) in the first array (tanh is integral by saturation)."""
+    """Whether f(x) + f(0) = f(w x) + f(x - w x) in the first array, w in [0, 1) (tanh is integral by saturation)."""
     wide = widened(inputs)
     first = next((i for i, x in enumerate(wide) if x.dtype == np.float64), None)
     if first is None:
         return False
-    # Halves of both signs and of every size, the same ones each time.
+    # The same weights each time, on every device.
     weights = np.sin(np.arange(wide[first].size, like=wide[first]) * 12.9898) % 1.0
 
     def at(x: Array) -> Sequence[Array]:

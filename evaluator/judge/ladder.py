@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from evaluator.judge.clock import Clock
 from evaluator.judge.cpu_workbench import CpuWorkbench
-from evaluator.judge.cuda_device import CudaDevice
 from evaluator.judge.examination import Examination, examine
 from evaluator.judge.findings import Findings
+from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS
@@ -49,8 +49,8 @@ class Judge:
         self._effort = EFFORTS[self.mode]
         self._clock = clock
         self._tracer: Tracer | None = None
-        self._bench: CpuWorkbench | CudaDevice = (
-            CpuWorkbench(self.limits, self._screened_plan) if device == "cpu" else CudaDevice(self.limits)
+        self._bench: CpuWorkbench | GpuProcess = (
+            CpuWorkbench(self.limits, self._screened_plan) if device == "cpu" else GpuProcess(self.limits)
         )
 
     def __enter__(self) -> "Judge":
@@ -124,7 +124,7 @@ class Judge:
             compiled = self._bench.compile(plan)
             found.compiler = compiled.report
         exam = Examination(job, plan, compiled, seed, self._effort, self._schedule, clock=self._clock)
-        if isinstance(self._bench, CudaDevice):
+        if isinstance(self._bench, GpuProcess):
             self._bench.examine(found, dataclasses.replace(exam, plain=self._compiled_plain(job)))
         else:
             examine(self._bench, found, exam)

@@ -59,7 +59,7 @@ def check_reproduced(first: Interval, measured_again: Iterable[Interval]) -> Int
     raise ProgramFault(
         Outcome.NOT_REPRODUCED,
         Rung.RECHECK,
-        f"speed-ups of {values} in as many processes; a score this large must show again within {AGREEMENT:.0%}",
+        f"speed-ups of {values} in as many measurements; a score this large must show again within {AGREEMENT:.0%}",
     )
 
 

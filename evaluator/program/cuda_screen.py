@@ -44,8 +44,8 @@ _HOST_WORDS = {
     "import": "C++ modules are not part of CUDA C++",
     "__import": "C++ modules are not part of CUDA C++",
 }
-# Names of the emulator's own runtime, which shares a process with the program.
-_RESERVED = re.compile(r"emulator_\w*|EMULATOR_\w*")
+# Names of the emulator's runtime, which shares a process with the program, and of what is added to its text for NVRTC.
+_RESERVED = re.compile(r"(emulator|EMULATOR|evaluator)_\w*|__unnamed_\w*")
 _HOST_PREFIXES = re.compile(r"__builtin_(ia32|aarch64|thread_pointer)|emulator_|EMULATOR_")
 Finding = tuple[int, str]  # line of the source, reason
 
@@ -101,6 +101,8 @@ def _spelling(tokens: Sequence[Token]) -> Iterator[Finding]:
             yield token.line, what
         elif token.kind is Kind.NUMBER and "'" in token.text:
             yield token.line, f"the digit separator in {token.text[:40]}; write the number without it"
+        elif token.text == "$":
+            yield token.line, "the character $"
         elif token.kind is Kind.STRING and (".incbin" in token.text or ".include" in token.text):
             yield token.line, "assembly that reads a file"
 
@@ -135,7 +137,10 @@ def _words(tokens: Sequence[Token]) -> Iterator[Finding]:
         elif _HOST_PREFIXES.match(token.text):
             yield token.line, f"`{token.text[:40]}`: not part of CUDA C++"
         elif token.kind is Kind.IDENTIFIER and _RESERVED.fullmatch(token.text):
-            yield token.line, f"`{token.text[:40]}`: names that begin with emulator_ are reserved"
+            yield (
+                token.line,
+                f"`{token.text[:40]}`: names that begin with emulator_, evaluator_ or __unnamed_ are reserved",
+            )
 
 
 def _attributes(body: Sequence[Token]) -> Iterator[Finding]:

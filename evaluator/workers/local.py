@@ -49,6 +49,10 @@ class LocalPool:
     ):
         if workers < 1:
             raise ValueError(f"seen {workers} workers, expected at least 1")
+        if workers > 1 and (judge_options or {}).get("device") == "cuda":
+            raise ValueError(
+                f"seen {workers} workers for device cuda, expected 1: they would time each other's programs"
+            )
         self._options = dict(judge_options or {})
         self._deadline_s = deadline_s
         self._waiting: collections.deque[_Ticket] = collections.deque()

@@ -6,10 +6,12 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from evaluator.devices import object_cache
 from evaluator.devices.cuda import cubin
 from evaluator.devices.cuda.compiler import Compiled, Compiler
+from evaluator.program.cuda_tokens import tokenize
 from evaluator.program.plan import Module, Plan
 from evaluator.records import Outcome, ProgramFault, Rung
 
@@ -17,7 +19,8 @@ from evaluator.records import Outcome, ProgramFault, Rung
 _OPTIONS = ("-ftz=true", "--device-as-default-execution-space", "--ptxas-options=-v")
 _DEFAULT_STANDARD = "-std=c++17"
 _SIGNATURE = "evaluator_signature_"  # and the number of the kernel
-_NOT_THE_PROGRAMS = (_SIGNATURE, "_ZN19evaluator_signature", "$", "__unnamed")  # ours, and texts for printf
+# Ours, whose prefix the screen keeps programs from using, and texts for printf.
+_NOT_THE_PROGRAMS = re.compile(r"evaluator_signature_\d+|_ZN19evaluator_signature\w+|\$str(\$\d+)?|__unnamed_\d+")
 
 # Appended to a module's text: the kind and size of every kernel's parameters, as the compiler itself knows them. The
 # kinds are those of `evaluator.devices.signature`.
@@ -86,10 +89,10 @@ def compile_module(compiler: Compiler, module: Module, architecture: int) -> Com
     options = _options(module, architecture)
     text = module.source + _signatures(module)
     cache = object_cache.folder("cuda")
-    key = _key(text, options, module.kernels, compiler.version)
-    entry = object_cache.find(cache, key)
-    if entry is not None:
-        return _parsed(module, entry.read_bytes(), 0.0)
+    key = hashlib.sha256(repr((text, options, module.kernels, compiler.identity)).encode()).hexdigest()
+    known = _cached(cache, key)
+    if known is not None:
+        return _parsed(module, known, 0.0)
     started = time.perf_counter()
     try:
         made = compiler.compile(text, "kernel.cu", options, module.kernels)
@@ -116,9 +119,16 @@ def first_error(log: str, module: Module) -> str:
         number, source = int(match["line"]), module.source.split("\n")
         if match["file"] == "kernel.cu" and number <= len(source):
             return f"kernel text line {number}: {match['text']} | {source[number - 1].strip()[:120]}"
+        if match["file"] == "signatures" and _unbalanced(module.source):
+            return "error: the braces of the kernel text do not match"
         return f"{match['file'].rsplit('/', 1)[-1]}: {match['text']}"
     found = re.search(r"(?:error|fatal)\s*:?\s*([^\n]*)", log)
     return found[0][:300] if found else log.strip()[:300]
+
+
+def _unbalanced(source: str) -> bool:
+    texts = [token.text for token in tokenize(source)]
+    return texts.count("{") != texts.count("}")
 
 
 def _options(module: Module, architecture: int) -> tuple[str, ...]:
@@ -135,8 +145,12 @@ def _signatures(module: Module) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(text: str, options: tuple[str, ...], kernels: tuple[str, ...], version: tuple[int, int]) -> str:
-    return hashlib.sha256(repr((text, options, kernels, version)).encode()).hexdigest()
+def _cached(cache: Path, key: str) -> bytes | None:
+    entry = object_cache.find(cache, key)
+    try:
+        return None if entry is None else entry.read_bytes()
+    except OSError:  # another process has just made room
+        return None
 
 
 def _packed(made: Compiled) -> bytes:
@@ -156,7 +170,7 @@ def _parsed(module: Module, data: bytes, compile_ms: float) -> CompiledModule:
         signatures={kernel: _contents(found[f"{_SIGNATURE}{number}"]) for number, kernel in enumerate(kernels)},
         reports={kernel: reports[facts["lowered"][kernel]] for kernel in kernels},
         globals=tuple(
-            name for name, variable in found.items() if variable.writable and not name.startswith(_NOT_THE_PROGRAMS)
+            name for name, variable in found.items() if variable.writable and not _NOT_THE_PROGRAMS.fullmatch(name)
         ),
         compile_ms=compile_ms,
     )

@@ -77,13 +77,23 @@ class Compiler:
             cwd="/",
             bufsize=0,
         )
-        ready = self._reply(time.monotonic() + _START_S)
+        try:
+            ready = self._reply(time.monotonic() + _START_S)
+        except (_Lost, TimeoutError) as error:
+            self.close()
+            message = f"NVRTC's process was not ready after {_START_S:g} s ({error})"
+            raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message) from error
         if "error" in ready:
             self.close()
             raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, f"{self._toolkit.nvrtc}: {ready['error']}")
         if ready["missing"]:
             logger.warning("this kernel lacks %s: NVRTC runs less confined", " and ".join(ready["missing"]))
         self.version = (ready["version"][0], ready["version"][1])
+
+    @property
+    def identity(self) -> tuple:
+        """What a cubin depends on beside its text and options: NVRTC's release, its headers and our stubs."""
+        return (self.version, self._headers, stubs.HEADERS)
 
     def compile(self, source: str, file: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
         """One text to one cubin. Raises ProgramFault `compile_error` (its message is the log), `timeout` or
@@ -119,7 +129,7 @@ class Compiler:
             "core": _core_path(),
             "nvrtc": self._toolkit.nvrtc,
             "warm_up": "-arch=sm_90",
-            "readable": [*folders, "/proc/self", "/proc/cpuinfo", "/sys/devices/system/cpu", "/dev/null"],
+            "readable": [*folders, "/dev/null"],
             "limits": {"memory_bytes": _MEMORY_BYTES, "file_bytes": 0},
         }
 

@@ -3,15 +3,18 @@
 from evaluator import _core
 from evaluator.records import Outcome, ProgramFault, Rung
 
-# CUresult -> what it means here. The first three leave the context as it was.
+# CUresult. The first three leave the context as it was.
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 1, 2, 701
 _ILLEGAL_ADDRESS, _ILLEGAL_INSTRUCTION, _MISALIGNED, _INVALID_ADDRESS_SPACE, _INVALID_PC, _LAUNCH_FAILED = (
     700, 715, 716, 717, 718, 719,
 )  # fmt: skip
 _ASSERT, _HARDWARE_STACK, _LAUNCH_TIMEOUT = 710, 714, 702
-_HARMLESS = {_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES}
 
 _OUTCOMES = {
+    _INVALID_VALUE: (
+        Outcome.LAUNCH_ERROR,
+        "the device does not take the launch, as with more threads than launch bounds",
+    ),
     _OUT_OF_MEMORY: (Outcome.OUT_OF_MEMORY, "the device is out of memory"),
     _OUT_OF_RESOURCES: (Outcome.LAUNCH_ERROR, "a block needs more registers or shared memory than the device has"),
     _ILLEGAL_ADDRESS: (Outcome.OUT_OF_BOUNDS, "a kernel accessed memory outside its buffers, or its stack overflowed"),
@@ -35,8 +38,3 @@ def fault(error: RuntimeError, rung: Rung) -> ProgramFault:
         return ProgramFault(Outcome.EVALUATOR_ERROR, rung, text)
     outcome, meaning = _OUTCOMES[code]
     return ProgramFault(outcome, rung, f"{meaning}; {text}")
-
-
-def breaks_context(error: RuntimeError) -> bool:
-    """Whether the process can do nothing more on the device after this error."""
-    return isinstance(error, _core.CudaDeadline) or error.args[1] not in _HARMLESS

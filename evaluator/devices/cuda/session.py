@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
@@ -10,16 +9,14 @@ import cupy as cp
 import numpy as np
 
 from evaluator import _core
-from evaluator.devices.cuda import faults, layout
-from evaluator.devices.cuda.comparison import count_equal, differs
+from evaluator.devices.cuda import faults
+from evaluator.devices.cuda.buffers import Buffers, GuardedBuffers, TimedBuffers
+from evaluator.devices.cuda.comparison import differs
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.execution import Executable
-from evaluator.devices.poison import CANARY, poison
-from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES
-from evaluator.program.plan import Plan, View
+from evaluator.program.dtypes import FLOAT_DTYPES
+from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
-
-_SEALED_ELEMENTS = 16  # per output, looked at after each sample of replays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +42,10 @@ class Session:
         self._device, self._timer, self._compiled, self._limits = device, timer, compiled, limits
         self._plan: Plan = compiled.plan
         self._executable = self._driver(lambda: Executable(device, compiled), Rung.LAUNCH)
-        self._fresh_globals = [cp.copy(array) for array in self._executable.globals()]
+        self._globals = self._driver(self._executable.globals, Rung.LAUNCH)
+        self._fresh_globals = [cp.copy(array) for array in self._globals]
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
-        self._timed: _TimedBuffers | None = None
+        self._timed: TimedBuffers | None = None
         self._inputs: list[cp.ndarray] = []
 
     def __enter__(self) -> "Session":
@@ -66,13 +64,15 @@ class Session:
         `order` has no meaning on a GPU, whose scheduler cannot be told.
         """
         self._inputs = list(inputs)
-        buffers = self._driver(lambda: _GuardedBuffers(self._device, self._plan, guard), Rung.MEMORY_SAFETY)
+        self._restore_globals()
+        buffers = self._driver(lambda: GuardedBuffers(self._device, self._plan, guard), Rung.MEMORY_SAFETY)
         left = self._judged_run(buffers, seed)
         if any(left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: what another poison survives in as well is unwritten.
             left = [min(some, again) for some, again in zip(left, self._judged_run(buffers, ~seed), strict=True)]
+        copy = functools.partial(self._copies, buffers)
         return RunReport(
-            outputs=tuple(cp.copy(buffers.view(view)) for view in self._plan.outputs),
+            outputs=self._driver(copy, Rung.MEMORY_SAFETY),
             unwritten=tuple(left),
             modified=self._modified(buffers),
             state_changed=self._restore_globals(),
@@ -95,6 +95,7 @@ class Session:
         total_us = 0.0
         for _ in range(replays):
             if forget:
+                self._forget_globals()
                 timed.swap(self._generator)
                 timed.spread_poison(int(self._generator.integers(2**62)))
             seals = timed.seal(self._generator)
@@ -113,27 +114,36 @@ class Session:
         timed = self._timed or self._open_timed()
         if timed.swapped:
             self._audit(timed)
-            timed.unswap()
+            timed.fill_inputs(self._inputs)
             self._driver(timed.queue, Rung.RECHECK)
             self._wait(Rung.RECHECK)
         if names := [b.name for b, x in zip(self._plan.inputs, self._inputs, strict=True) if timed.changed(b.name, x)]:
             message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
             raise ProgramFault(Outcome.MODIFIED_INPUT, Rung.RECHECK, message)
-        return tuple(cp.copy(timed.view(view)) for view in self._plan.outputs)
+        return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
 
-    def _audit(self, timed: "_TimedBuffers") -> None:
+    def _copies(self, buffers: Buffers) -> tuple[cp.ndarray, ...]:
+        return tuple(cp.copy(buffers.view(view)) for view in self._plan.outputs)
+
+    def _forget_globals(self) -> None:
+        """Before a timed replay: what an earlier one kept in the modules' variables is a fault, as in judged runs."""
+        if self._restore_globals():
+            message = "a timed launch changed writable globals of a module, which judged runs left as they were"
+            raise ProgramFault(Outcome.STATEFUL, Rung.TIMING, message)
+
+    def _audit(self, timed: TimedBuffers) -> None:
         given = self._inputs
-        seen = [cp.copy(timed.view(view)) for view in self._plan.outputs]
+        seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
         again = self.run([cp.copy(timed.array(number)) for number in range(len(given))])
         self._inputs = given
         if not all(_close(one, other) for one, other in zip(seen, again.outputs, strict=True)):
             message = "a timed launch gave other results than the same inputs in fresh memory"
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 
-    def _open_timed(self) -> "_TimedBuffers":
+    def _open_timed(self) -> TimedBuffers:
         if not self._inputs:
             raise RuntimeError("run the plan on some inputs before timing it")
-        make = functools.partial(_TimedBuffers, self._device, self._timer, self._plan, self._executable)
+        make = functools.partial(TimedBuffers, self._device, self._timer, self._plan, self._executable)
         self._timed = self._driver(make, Rung.TIMING)
         self._timed.fill_inputs(self._inputs)
         self._driver(self._timed.warm_up, Rung.TIMING)
@@ -141,7 +151,7 @@ class Session:
         self._driver(self._timed.record, Rung.TIMING)
         return self._timed
 
-    def _judged_run(self, buffers: "_GuardedBuffers", seed: int) -> list[int]:
+    def _judged_run(self, buffers: GuardedBuffers, seed: int) -> list[int]:
         """One pass from fresh poison. Elements of each output that still hold it."""
         buffers.prepare(self._inputs, seed)
         self._wait(Rung.MEMORY_SAFETY)
@@ -150,7 +160,7 @@ class Session:
         buffers.check_canaries()
         return [buffers.poisoned(view, seed) for view in self._plan.outputs]
 
-    def _modified(self, buffers: "_GuardedBuffers") -> tuple[str, ...]:
+    def _modified(self, buffers: GuardedBuffers) -> tuple[str, ...]:
         return tuple(
             buffer.name
             for number, (buffer, given) in enumerate(zip(self._plan.inputs, self._inputs, strict=True))
@@ -160,7 +170,7 @@ class Session:
     def _restore_globals(self) -> bool:
         """Whether the program's globals changed; they are as loaded afterwards."""
         changed = False
-        for array, fresh in zip(self._executable.globals(), self._fresh_globals, strict=True):
+        for array, fresh in zip(self._globals, self._fresh_globals, strict=True):
             if differs(array, fresh):
                 changed = True
                 array[...] = fresh
@@ -182,179 +192,10 @@ class Session:
             raise ProgramFault(Outcome.OUT_OF_MEMORY, rung, f"the device is out of memory: {error}") from error
 
 
-class _Buffers:
-    """The buffers of a plan at some addresses."""
-
-    def __init__(self, plan: Plan, addresses: Sequence[int], owners: Sequence[object]):
-        self.plan, self.addresses, self._owners = plan, list(addresses), list(owners)
-
-    def array(self, number: int) -> cp.ndarray:
-        buffer = self.plan.buffers[number]
-        dtype = layout.numpy_dtype(buffer.dtype)
-        return layout.array(self.addresses[number], buffer.shape, dtype, self._owners[number])
-
-    def bits(self, number: int) -> cp.ndarray:
-        buffer = self.plan.buffers[number]
-        return layout.bits(self.addresses[number], buffer.size, buffer.dtype, self._owners[number])
-
-    def view(self, view: View) -> cp.ndarray:
-        """The elements of a view; not a copy."""
-        flat = self.array(view.buffer).reshape(-1)
-        return flat[view.offset : view.offset + view.size].reshape(view.shape)
-
-    def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
-        for number, given in enumerate(inputs):
-            self.array(number)[...] = given
-
-    def spread_poison(self, seed: int) -> None:
-        for number, buffer in enumerate(self.plan.buffers):
-            if buffer.role != "input" and buffer.size:
-                self.bits(number).fill(poison(buffer.dtype, seed)[0])
-
-    def is_input(self, view: View) -> bool:
-        return self.plan.buffers[view.buffer].role == "input"
-
-
-class _GuardedBuffers(_Buffers):
-    """Buffers between unmapped pages, with canaries in what is left of their own pages."""
-
-    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str):
-        self._guarded = [_guarded(device, buffer.nbytes, guard == "right") for buffer in plan.buffers]
-        super().__init__(plan, [guarded.address for guarded in self._guarded], self._guarded)
-
-    def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
-        for slack in self._slack():
-            slack.fill(CANARY)
-        self.fill_inputs(inputs)
-        self.spread_poison(seed)
-
-    def check_canaries(self) -> None:
-        """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
-        for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
-            for (address, nbytes), place in ((guarded.before, "before"), (guarded.behind, "behind")):
-                slack = layout.bits(address, nbytes, "uint8", guarded)
-                if nbytes and int((slack != CANARY).any()):
-                    message = f"a write went {place} buffer {buffer.name!r}, seen after the run"
-                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
-
-    def poisoned(self, view: View, seed: int) -> int:
-        """Elements of an output that no step wrote; none of an input that is returned."""
-        if self.is_input(view):
-            return 0
-        bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
-        return count_equal(bits, poison(self.plan.dtype(view), seed))
-
-    def _slack(self):
-        for guarded in self._guarded:
-            for address, nbytes in (guarded.before, guarded.behind):
-                if nbytes:
-                    yield layout.bits(address, nbytes, "uint8", guarded)
-
-
-class _TimedBuffers(_Buffers):
-    """Buffers of CuPy's pool, as a user's arrays would be, and the plan recorded on them as a graph."""
-
-    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, plan: Plan, executable: Executable):
-        arrays = [cp.empty(max(1, buffer.nbytes), cp.uint8) for buffer in plan.buffers]
-        super().__init__(plan, [array.data.ptr for array in arrays], arrays)
-        self._device, self._timer, self._executable = device, timer, executable
-        self._graph: _core.CudaGraph | None = None
-        self._swaps: list[tuple[cp.ndarray, int, int]] = []
-
-    @property
-    def swapped(self) -> bool:
-        return bool(self._swaps)
-
-    def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
-        self._swaps = []
-        super().fill_inputs(inputs)
-
-    def warm_up(self) -> None:
-        self.spread_poison(0)
-        self._executable.queue(self.addresses)  # library steps choose their algorithms here, outside the recording
-
-    def record(self) -> None:
-        self._device.begin_capture()
-        try:
-            self._executable.queue(self.addresses)
-        finally:
-            self._graph = _core.CudaGraph(self._device)
-
-    def queue(self) -> None:
-        assert self._graph is not None
-        self._graph.launch()
-
-    def queue_timed(self) -> None:
-        self._timer.start()
-        self.queue()
-        self._timer.stop()
-
-    def swap(self, generator: np.random.Generator) -> None:
-        for number, buffer in enumerate(self.plan.inputs):
-            if buffer.dtype in FLOAT_DTYPES and buffer.size > 1:
-                i, j = (int(index) for index in generator.integers(0, buffer.size, 2))
-                self._exchange(self.bits(number), i, j)
-                self._swaps.append((self.bits(number), i, j))
-
-    def unswap(self) -> None:
-        for bits, i, j in reversed(self._swaps):
-            self._exchange(bits, i, j)
-        self._swaps = []
-
-    def _exchange(self, bits: cp.ndarray, i: int, j: int) -> None:
-        """Without waiting for the device."""
-        nbytes = bits.dtype.itemsize
-        spare = cp.empty(1, bits.dtype)
-        first, second = bits.data.ptr + i * nbytes, bits.data.ptr + j * nbytes
-        self._device.copy(spare.data.ptr, first, nbytes)
-        self._device.copy(first, second, nbytes)
-        self._device.copy(second, spare.data.ptr, nbytes)
-
-    def seal(self, generator: np.random.Generator) -> list[tuple[int, np.ndarray]]:
-        """Poisons a few secret elements of every float output. (address, poison) of each."""
-        seals = []
-        word_seed = int(generator.integers(2**62))
-        for view in self.plan.outputs:
-            dtype = self.plan.dtype(view)
-            if self.is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
-                continue
-            word, width = poison(dtype, word_seed), ITEM_BYTES[dtype]
-            start = self.addresses[view.buffer] + view.offset * width
-            for place in generator.integers(0, view.size, _SEALED_ELEMENTS):
-                self._device.fill(start + int(place) * width, word.tobytes(), 1)
-                seals.append((start + int(place) * width, word))
-        return seals
-
-    def broken(self, seals: Sequence[tuple[int, np.ndarray]]) -> bool:
-        """Whether any sealed element is as it was sealed."""
-        if not seals:
-            return False
-        for _, group in itertools.groupby(seals, key=lambda seal: seal[1].tobytes()):
-            some = list(group)
-            width = some[0][1].dtype.itemsize
-            found = cp.empty(len(some), some[0][1].dtype)
-            for number, (address, _) in enumerate(some):
-                self._device.copy(found.data.ptr + number * width, address, width)
-            if bool((cp.asnumpy(found) == some[0][1][0]).any()):
-                return True
-        return False
-
-    def changed(self, name: str, given: cp.ndarray) -> bool:
-        number = next(i for i, buffer in enumerate(self.plan.inputs) if buffer.name == name)
-        return differs(self.array(number), given)
-
-
-def _guarded(device: _core.CudaDevice, nbytes: int, right: bool) -> _core.GuardedBuffer:
-    """Memory from the driver; what CuPy's pool only keeps for later is given up where the driver has none left."""
-    try:
-        return _core.GuardedBuffer(device, nbytes, right)
-    except _core.CudaError:
-        cp.get_default_memory_pool().free_all_blocks()
-        return _core.GuardedBuffer(device, nbytes, right)
-
-
 def _close(one: cp.ndarray, other: cp.ndarray) -> bool:
     """Alike up to the order in which atomics happen to add."""
-    if one.dtype.kind != "f":
+    if one.dtype.kind != "f" or not differs(one, other):
         return not differs(one, other)
-    return bool(cp.allclose(one, other, rtol=1e-3, atol=1e-3 * float(cp.abs(other).mean() or 1.0), equal_nan=True))
+    finite = cp.isfinite(other)
+    scale = float(cp.abs(cp.where(finite, other, 0)).mean()) or 1.0
+    return bool(cp.allclose(one, other, rtol=1e-3, atol=1e-3 * scale, equal_nan=True))

@@ -1,7 +1,7 @@
 """The judge's side of the `cuda` device: NVRTC in one confined process, the GPU in another that a program may cost."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from evaluator.devices.cuda import compiled_plan
@@ -14,27 +14,26 @@ from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault
 from evaluator.tasks.task import Task
 
-_START_S = 120.0
-_MESSAGE_S = 120.0  # between two signs of life; every wait in the child is shorter, and ends by itself
+START_S = 120.0
+SILENCE_S = 120.0  # between two signs of life: the child gives one at every case and every sample
 
 
-class CudaDevice:
+class GpuProcess:
     """One GPU. Its process starts at the first question, and anew after a program has broken it."""
 
-    def __init__(self, limits: Limits, ordinal: int = 0):
-        self._limits, self._ordinal = limits, ordinal
+    def __init__(self, limits: Limits, ordinal: int = 0, process_main: Callable = cuda_child.main):
+        self._limits, self._ordinal, self._process_main = limits, ordinal, process_main
         self._compiler: Compiler | None = None
         self._child: Child | None = None
-        self._architecture = 0
+        self._architecture = 0  # 0: the child has not said that it is ready
         self._outputs: dict[tuple, Any] = {}
 
     def start(self) -> None:
         """Starts the GPU's process if it does not run, and returns at once."""
         if self._child is None or not self._child.alive:
             self._end_child()
-            self._child = Child(cuda_child.main)
+            self._child = Child(self._process_main)
             self._child.pipe.send((self._limits, self._ordinal))
-            self._architecture = 0
 
     def close(self) -> None:
         self._end_child()
@@ -47,7 +46,12 @@ class CudaDevice:
         key = (task.source_at(size), task.arrays_at(size))
         if key not in self._outputs:
             self._ready()
-            _, self._outputs[key] = self._ask("outputs", task, size)
+            try:
+                self._send("outputs", task, size)
+                _, self._outputs[key] = self._receive(SILENCE_S)
+            except (EOFError, TimeoutError) as error:
+                self._end_child()  # a late answer would be taken for the next question's
+                raise RuntimeError(f"the GPU's process was lost over the reference of task {task.id}") from error
         return self._outputs[key]
 
     def compile(self, plan: Plan) -> compiled_plan.CompiledPlan:
@@ -59,19 +63,18 @@ class CudaDevice:
 
     def examine(self, found: Findings, exam: Examination) -> None:
         """As `examination.examine`, in the GPU's process. A process that is lost says what the program did to it."""
-        self._ready()
+        answer, *payload = self._begin(found, exam)
         try:
-            answer, *payload = self._ask("examine", found, exam)
             while answer == "rung":
                 found.current = payload[0]
-                answer, *payload = self._receive(_MESSAGE_S)
+                answer, *payload = self._receive(SILENCE_S)
         except EOFError as error:
             self._end_child()
             message = "the process that has the GPU was lost while it ran the program"
             raise ProgramFault(Outcome.CRASHED, found.current, message) from error
         except TimeoutError as error:
             self._end_child()
-            message = f"nothing was heard for {_MESSAGE_S:g} s of the process that has the GPU"
+            message = f"nothing was heard for {SILENCE_S:g} s of the process that has the GPU"
             raise ProgramFault(Outcome.TIMEOUT, found.current, message) from error
         known, fault, broken = payload
         vars(found).update(vars(known))
@@ -80,23 +83,35 @@ class CudaDevice:
         if fault is not None:
             raise ProgramFault(fault.outcome, fault.rung, fault.message, fault.line)
 
+    def _begin(self, found: Findings, exam: Examination) -> tuple:
+        """The first message about a program: until then a loss is not the program's, and a new process is asked."""
+        for attempt in (1, 2):
+            self._ready()
+            try:
+                self._send("examine", found, exam)
+                return self._receive(SILENCE_S)
+            except (EOFError, TimeoutError) as error:
+                self._end_child()
+                if attempt == 2:
+                    raise RuntimeError("the GPU's process was lost twice before it came to the program") from error
+        raise AssertionError
+
     def _ready(self) -> None:
         """Waits for the process. RuntimeError where it cannot use the GPU."""
         self.start()
         if self._architecture == 0:
             try:
-                _, self._architecture = self._receive(_START_S)
+                _, self._architecture = self._receive(START_S)
             except (EOFError, TimeoutError) as error:
                 self._end_child()
-                raise RuntimeError("the process that has the GPU did not start") from error
+                raise RuntimeError(f"the process that has the GPU was not ready after {START_S:g} s") from error
 
-    def _ask(self, *question: Any) -> tuple:
+    def _send(self, *question: Any) -> None:
         assert self._child is not None
         try:
             self._child.pipe.send(question)
         except OSError as error:
             raise EOFError from error
-        return self._receive(_MESSAGE_S)
 
     def _receive(self, patience_s: float) -> tuple:
         """The next message. EOFError, TimeoutError, or RuntimeError with what went wrong there."""
@@ -111,10 +126,14 @@ class CudaDevice:
                 raise
             raise EOFError from error
         if message[0] == "error":
-            raise RuntimeError(f"device cuda: {message[1]}")
+            _, text, broken = message
+            if broken:
+                self._end_child()
+            raise RuntimeError(f"device cuda: {text}")
         return message
 
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.end()
             self._child = None
+        self._architecture = 0

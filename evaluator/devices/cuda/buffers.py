@@ -1,0 +1,177 @@
+"""The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import cupy as cp
+import numpy as np
+
+from evaluator import _core
+from evaluator.devices.cuda import layout
+from evaluator.devices.cuda.comparison import count_equal, differs
+from evaluator.devices.cuda.execution import Executable
+from evaluator.devices.cuda.recording import record
+from evaluator.devices.poison import CANARY, poison
+from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES
+from evaluator.program.plan import Plan, View
+from evaluator.records import Outcome, ProgramFault, Rung
+
+SEALED_ELEMENTS = 16  # per output, looked at after each timed replay
+
+
+class Buffers:
+    """The buffers of a plan at some addresses."""
+
+    def __init__(self, plan: Plan, addresses: Sequence[int], owners: Sequence[object]):
+        self.plan, self.addresses, self._owners = plan, list(addresses), list(owners)
+
+    def array(self, number: int) -> cp.ndarray:
+        buffer = self.plan.buffers[number]
+        dtype = layout.numpy_dtype(buffer.dtype)
+        return layout.array(self.addresses[number], buffer.shape, dtype, self._owners[number])
+
+    def bits(self, number: int) -> cp.ndarray:
+        buffer = self.plan.buffers[number]
+        return layout.bits(self.addresses[number], buffer.size, buffer.dtype, self._owners[number])
+
+    def view(self, view: View) -> cp.ndarray:
+        """The elements of a view; not a copy."""
+        flat = self.array(view.buffer).reshape(-1)
+        return flat[view.offset : view.offset + view.size].reshape(view.shape)
+
+    def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
+        for number, given in enumerate(inputs):
+            self.array(number)[...] = given
+
+    def spread_poison(self, seed: int) -> None:
+        for number, buffer in enumerate(self.plan.buffers):
+            if buffer.role != "input" and buffer.size:
+                self.bits(number).fill(poison(buffer.dtype, seed)[0])
+
+    def is_input(self, view: View) -> bool:
+        return self.plan.buffers[view.buffer].role == "input"
+
+
+class GuardedBuffers(Buffers):
+    """Buffers between unmapped pages, with canaries in what is left of their own pages."""
+
+    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str):
+        self._guarded = [_guarded(device, buffer.nbytes, guard == "right") for buffer in plan.buffers]
+        super().__init__(plan, [guarded.address for guarded in self._guarded], self._guarded)
+
+    def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
+        for slack in self._slack():
+            slack.fill(CANARY)
+        self.fill_inputs(inputs)
+        self.spread_poison(seed)
+
+    def check_canaries(self) -> None:
+        """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
+        for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
+            for (address, nbytes), place in ((guarded.before, "before"), (guarded.behind, "behind")):
+                slack = layout.bits(address, nbytes, "uint8", guarded)
+                if nbytes and int((slack != CANARY).any()):
+                    message = f"a write went {place} buffer {buffer.name!r}, seen after the run"
+                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+
+    def poisoned(self, view: View, seed: int) -> int:
+        """Elements of an output that no step wrote; none of an input that is returned."""
+        if self.is_input(view):
+            return 0
+        bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
+        return count_equal(bits, poison(self.plan.dtype(view), seed))
+
+    def _slack(self) -> Iterator[cp.ndarray]:
+        for guarded in self._guarded:
+            for address, nbytes in (guarded.before, guarded.behind):
+                if nbytes:
+                    yield layout.bits(address, nbytes, "uint8", guarded)
+
+
+class TimedBuffers(Buffers):
+    """Buffers of CuPy's pool, as a user's arrays would be, and the plan recorded on them as a graph."""
+
+    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, plan: Plan, executable: Executable):
+        arrays = [cp.empty(max(1, buffer.nbytes), cp.uint8) for buffer in plan.buffers]
+        super().__init__(plan, [array.data.ptr for array in arrays], arrays)
+        self._device, self._timer, self._executable = device, timer, executable
+        self._graph: _core.CudaGraph | None = None
+        self.swapped = False  # whether elements of inputs have traded places since they were filled
+
+    def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
+        self.swapped = False
+        super().fill_inputs(inputs)
+
+    def warm_up(self) -> None:
+        self.spread_poison(0)
+        self._executable.queue(self.addresses)  # library steps choose their algorithms here, outside the recording
+
+    def record(self) -> None:
+        self._graph, _ = record(self._device, lambda: self._executable.queue(self.addresses))
+
+    def queue(self) -> None:
+        assert self._graph is not None
+        self._graph.launch()
+
+    def queue_timed(self) -> None:
+        self._timer.start()
+        self.queue()
+        self._timer.stop()
+
+    def swap(self, generator: np.random.Generator) -> None:
+        for number, buffer in enumerate(self.plan.inputs):
+            if buffer.dtype in FLOAT_DTYPES and buffer.size > 1:
+                i, j = (int(index) for index in generator.integers(0, buffer.size, 2))
+                self._exchange(self.bits(number), i, j)
+                self.swapped = True
+
+    def _exchange(self, bits: cp.ndarray, i: int, j: int) -> None:
+        """Without waiting for the device."""
+        nbytes = bits.dtype.itemsize
+        spare = cp.empty(1, bits.dtype)
+        first, second = bits.data.ptr + i * nbytes, bits.data.ptr + j * nbytes
+        self._device.copy(spare.data.ptr, first, nbytes)
+        self._device.copy(first, second, nbytes)
+        self._device.copy(second, spare.data.ptr, nbytes)
+
+    def seal(self, generator: np.random.Generator) -> list[tuple[int, np.ndarray]]:
+        """Poisons a few secret elements of every float output. (address, poison) of each."""
+        seals = []
+        word_seed = int(generator.integers(2**62))
+        for view in self.plan.outputs:
+            dtype = self.plan.dtype(view)
+            if self.is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
+                continue
+            word, width = poison(dtype, word_seed), ITEM_BYTES[dtype]
+            start = self.addresses[view.buffer] + view.offset * width
+            for place in generator.integers(0, view.size, SEALED_ELEMENTS):
+                self._device.fill(start + int(place) * width, word.tobytes(), 1)
+                seals.append((start + int(place) * width, word))
+        return seals
+
+    def broken(self, seals: Sequence[tuple[int, np.ndarray]]) -> bool:
+        """Whether any sealed element is as it was sealed."""
+        if not seals:
+            return False
+        for _, group in itertools.groupby(seals, key=lambda seal: seal[1].tobytes()):
+            some = list(group)
+            width = some[0][1].dtype.itemsize
+            found = cp.empty(len(some), some[0][1].dtype)
+            for number, (address, _) in enumerate(some):
+                self._device.copy(found.data.ptr + number * width, address, width)
+            if bool((cp.asnumpy(found) == some[0][1][0]).any()):
+                return True
+        return False
+
+    def changed(self, name: str, given: cp.ndarray) -> bool:
+        number = next(i for i, buffer in enumerate(self.plan.inputs) if buffer.name == name)
+        return differs(self.array(number), given)
+
+
+def _guarded(device: _core.CudaDevice, nbytes: int, right: bool) -> _core.GuardedBuffer:
+    """Memory from the driver; what CuPy's pool only keeps for later is given up where the driver has none left."""
+    try:
+        return _core.GuardedBuffer(device, nbytes, right)
+    except _core.CudaError:
+        cp.get_default_memory_pool().free_all_blocks()
+        return _core.GuardedBuffer(device, nbytes, right)

@@ -1,0 +1,88 @@
+"""What the judge makes of a process that has the GPU and is lost, late, broken or silent. The process is scripted."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluator.judge import gpu_process
+from evaluator.judge.examination import Examination
+from evaluator.judge.findings import Findings
+from evaluator.judge.job import Job
+from evaluator.judge.modes import EFFORTS
+from evaluator.judge.timing import Schedule
+from evaluator.program.plan import Plan
+from evaluator.records import Limits, Mode, Outcome, ProgramFault, Rung
+from evaluator.tasks.task import Array, Task
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # the child gets this path
+    import scripted_gpu
+
+    process = gpu_process.GpuProcess(Limits(), process_main=scripted_gpu.main)
+    yield process
+    process.close()
+
+
+def task(how):
+    return Task(id=how, name="t", family="x", source=how, sizes={"cpu": (Array("x", (1,)),)})
+
+
+def examined(gpu, how):
+    found = Findings(task=how, size="cpu", device="cuda", mode=Mode.QUICK)
+    plan = Plan((), (), (), ())
+    effort = EFFORTS[Mode.QUICK]
+    gpu.examine(found, Examination(Job("k", "text", task(how)), plan, None, 0, effort, Schedule(0.01, 0.1, 7)))
+    return found
+
+
+def fault_of(gpu, how):
+    with pytest.raises(ProgramFault) as caught:
+        examined(gpu, how)
+    return caught.value.fault
+
+
+def test_findings_come_back(gpu):
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_a_process_that_a_program_broke_is_not_asked_again(gpu):
+    first = examined(gpu, "fine").peak_bytes
+    assert fault_of(gpu, "breaks").outcome is Outcome.OUT_OF_BOUNDS
+    second = examined(gpu, "fine").peak_bytes  # at once, while the old one is still going
+    assert second != first
+
+
+def test_a_process_lost_over_a_program_is_the_programs_fault(gpu):
+    fault = fault_of(gpu, "dies")
+    assert (fault.outcome, fault.rung) == (Outcome.CRASHED, Rung.MEMORY_SAFETY)
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_a_process_lost_before_it_came_to_the_program_is_not(gpu):
+    with pytest.raises(RuntimeError, match="twice before it came to the program"):
+        examined(gpu, "dies before")
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_a_process_that_died_meanwhile_is_replaced(gpu):
+    first = examined(gpu, "fine").peak_bytes
+    gpu._child._process.kill()
+    assert examined(gpu, "fine").peak_bytes != first
+
+
+def test_silence_is_a_timeout_on_the_rung_that_was_climbed(gpu, monkeypatch):
+    monkeypatch.setattr(gpu_process, "SILENCE_S", 0.5)
+    fault = fault_of(gpu, "silent")
+    assert (fault.outcome, fault.rung) == (Outcome.TIMEOUT, Rung.MEMORY_SAFETY)
+    monkeypatch.setattr(gpu_process, "SILENCE_S", 60.0)
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_a_reference_that_fails_is_said_and_another_one_answered(gpu):
+    with pytest.raises(RuntimeError, match="device cuda: a reference failed"):
+        gpu.outputs(task("raises"), "cpu")
+    with pytest.raises(RuntimeError, match="lost over the reference of task dies"):
+        gpu.outputs(task("dies"), "cpu")
+    assert gpu.outputs(task("other"), "cpu") == ((1,), "other")

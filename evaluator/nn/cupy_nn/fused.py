@@ -31,7 +31,8 @@ def apply(expression: str, *operands: cp.ndarray | float) -> cp.ndarray:
     arrays = [x for x in operands if isinstance(x, cp.ndarray)]
     facts = [(x.shape, x.strides, x.dtype.char, x.data.ptr % 16 == 0) for x in arrays]
     plan = _plan(expression, tuple(isinstance(x, cp.ndarray) for x in operands), tuple(facts))
-    out = type(arrays[0])(plan.shape, cp.float32)
+    kind = next((type(x) for x in arrays if x.dtype == cp.float32), type(arrays[0]))  # a mask may come first
+    out = kind(plan.shape, cp.float32)
     if plan.blocks:
         values = [x if isinstance(x, cp.ndarray) else np.float32(x) for x in operands]
         launch(plan.text, "fused", (plan.blocks,), (_THREADS,), (*values, out, *plan.counts))
@@ -40,7 +41,9 @@ def apply(expression: str, *operands: cp.ndarray | float) -> cp.ndarray:
 
 def contiguous(x: cp.ndarray) -> cp.ndarray:
     """`x` itself where its elements lie side by side in order, else a copy."""
-    return x if x.flags.c_contiguous else apply("a", x)
+    if x.flags.c_contiguous:
+        return x
+    return apply("a", x) if x.dtype == cp.float32 else cp.ascontiguousarray(x)
 
 
 @dataclasses.dataclass(frozen=True)

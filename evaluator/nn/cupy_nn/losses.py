@@ -55,7 +55,8 @@ def cross_entropy(input: cp.ndarray, target: cp.ndarray, reduction: str = "mean"
     logprobs = log_softmax(input, 1)
     batch, classes = logprobs.shape
     picked = type(input)((batch,), cp.float32)
-    launch(_PICK, "pick", (-(-batch // 256),), (256,), (logprobs, target, picked, batch, classes))
+    places = cp.ascontiguousarray(target, dtype=cp.int64)
+    launch(_PICK, "pick", (-(-batch // 256),), (256,), (logprobs, places, picked, batch, classes))
     return _reduce(picked, reduction)
 
 

@@ -12,54 +12,6 @@ SELU_SCALE = 1.0507009873554804934193349852946
 Operand: TypeAlias = cp.ndarray | float
 
 
-def add(x: Operand, y: Operand) -> cp.ndarray:
-    return cp.add(x, y)
-
-
-def sub(x: Operand, y: Operand) -> cp.ndarray:
-    return cp.subtract(x, y)
-
-
-def mul(x: Operand, y: Operand) -> cp.ndarray:
-    return cp.multiply(x, y)
-
-
-def div(x: Operand, y: Operand) -> cp.ndarray:
-    return cp.true_divide(x, y)
-
-
-def pow(x: cp.ndarray, exponent: Operand) -> cp.ndarray:
-    return cp.power(x, exponent)
-
-
-def minimum(x: cp.ndarray, y: Operand) -> cp.ndarray:
-    return cp.minimum(x, y)
-
-
-def maximum(x: cp.ndarray, y: Operand) -> cp.ndarray:
-    return cp.maximum(x, y)
-
-
-def where(condition: cp.ndarray, x: Operand, y: Operand) -> cp.ndarray:
-    return cp.where(condition, x, y)
-
-
-def neg(x: cp.ndarray) -> cp.ndarray:
-    return cp.negative(x)
-
-
-def abs(x: cp.ndarray) -> cp.ndarray:
-    return cp.absolute(x)
-
-
-def sign(x: cp.ndarray) -> cp.ndarray:
-    return cp.sign(x)
-
-
-def square(x: cp.ndarray) -> cp.ndarray:
-    return cp.square(x)
-
-
 def reciprocal(x: cp.ndarray) -> cp.ndarray:
     return 1 / x
 
@@ -68,44 +20,12 @@ def exp(x: cp.ndarray) -> cp.ndarray:
     return cp.exp(x)
 
 
-def expm1(x: cp.ndarray) -> cp.ndarray:
-    return cp.expm1(x)
-
-
 def log(x: cp.ndarray) -> cp.ndarray:
     return cp.log(x)
 
 
-def log1p(x: cp.ndarray) -> cp.ndarray:
-    return cp.log1p(x)
-
-
-def sqrt(x: cp.ndarray) -> cp.ndarray:
-    return cp.sqrt(x)
-
-
 def rsqrt(x: cp.ndarray) -> cp.ndarray:
     return 1 / cp.sqrt(x)
-
-
-def sin(x: cp.ndarray) -> cp.ndarray:
-    return cp.sin(x)
-
-
-def cos(x: cp.ndarray) -> cp.ndarray:
-    return cp.cos(x)
-
-
-def erf(x: cp.ndarray) -> cp.ndarray:
-    return special.erf(x)
-
-
-def at_least(x: cp.ndarray, low: Operand) -> cp.ndarray:
-    return cp.maximum(x, low)
-
-
-def at_most(x: cp.ndarray, high: Operand) -> cp.ndarray:
-    return cp.minimum(x, high)
 
 
 def clamp(x: cp.ndarray, low: Operand, high: Operand) -> cp.ndarray:
@@ -132,16 +52,8 @@ def celu(x: cp.ndarray, alpha: float) -> cp.ndarray:
     return cp.where(x > 0, x, alpha * cp.expm1(cp.minimum(x, 0) / alpha))
 
 
-def sigmoid(x: cp.ndarray) -> cp.ndarray:
-    return special.expit(x)
-
-
 def logsigmoid(x: cp.ndarray) -> cp.ndarray:
     return -cp.logaddexp(0, -x)
-
-
-def tanh(x: cp.ndarray) -> cp.ndarray:
-    return cp.tanh(x)
 
 
 def silu(x: cp.ndarray) -> cp.ndarray:

@@ -36,7 +36,7 @@ def judge() -> ConfigDict:
     """How programs are judged, and what one of them may take."""
     section = ConfigDict()
     section.mode = "quick"
-    section.workers = 2
+    section.workers = 2  # on cuda always 1: more would time each other's programs
     section.deadline_s = 120.0  # of one program, before its worker is replaced
     section.limits = ConfigDict()
     section.limits.source_bytes = 256_000
@@ -44,7 +44,7 @@ def judge() -> ConfigDict:
     section.limits.trace_s = 10.0
     section.limits.compile_s = 30.0
     section.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms
-    section.limits.memory_bytes = 4 << 30
+    section.limits.memory_bytes = 0  # of a plan's buffers; 0: 4 GiB on cpu, 48 GiB on cuda
     return section
 
 

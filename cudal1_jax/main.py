@@ -5,6 +5,7 @@ finished; 1: the run cannot go on, with the cure on stderr and nothing recorded 
 """
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
     from cudal1_jax.report import run_directory, summary
     from cudal1_jax.stages import checks, pipeline
 
+    if config.get("device") == "cuda":  # the judge's process needs most of the GPU that JAX would take for itself
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     checks.check(config)
     if fresh and path.exists():
         with run_directory.RunLock(path):

@@ -8,10 +8,11 @@ from cudal1_jax.policy import gguf, lora, shipped
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.stages import setup
 from cudal1_jax.stages.policy import SHIPPED, missing_files
+from evaluator.judge import doctor
+from evaluator.judge.ladder import DEVICES
 from evaluator.records import Mode
 
 STAGES = ("sft", "self_supervised", "contrastive")
-DEVICES = ("cpu",)
 REINFORCE, REJECTION = "reinforce", "rejection"
 
 
@@ -50,6 +51,9 @@ def _check_policy(config: ConfigDict) -> None:
 
 def _check_judging(config: ConfigDict) -> None:
     _one_of("config.device", config.device, DEVICES)
+    missing = doctor.missing_for(config.device)
+    if missing is not None:
+        raise RunError(f"config.device: {missing}")
     _one_of("config.judge.mode", config.judge.mode, tuple(Mode))
     _at_least_1("config.judge.workers", config.judge.workers)
     for task in setup.tasks(config).values():

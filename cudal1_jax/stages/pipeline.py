@@ -25,7 +25,8 @@ def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float]
 
 
 def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:
-    with LocalPool(config.judge.workers, setup.judge_options(config), deadline_s=config.judge.deadline_s) as pool:
+    workers = setup.judging_workers(config)
+    with LocalPool(workers, setup.judge_options(config), deadline_s=config.judge.deadline_s) as pool:
         stage(config, directory, pool=pool, load_policy=setup.load_policy, now=now, started_s=started_s)
 
 

@@ -41,12 +41,19 @@ def kernels() -> Path:
 
 def judge_options(config: ConfigDict) -> dict:
     """Arguments of `evaluator.judge.ladder.Judge`, as each worker of a pool takes them."""
+    limits = dict(config.judge.limits)
+    limits["memory_bytes"] = limits["memory_bytes"] or Limits.for_device(config.device).memory_bytes
     return {
         "device": config.device,
         "mode": config.judge.mode,
         "seed": config.seed,
-        "limits": Limits(**config.judge.limits),
+        "limits": Limits(**limits),
     }
+
+
+def judging_workers(config: ConfigDict) -> int:
+    """Processes that judge: as many as the config asks for, and one where they would share a GPU's clock."""
+    return 1 if config.device == "cuda" else config.judge.workers
 
 
 def tasks(config: ConfigDict) -> dict[str, Task]:

@@ -175,7 +175,7 @@ KINDS = (
     ),
     RowKind(
         "l1_normalize", ((("{v} / (nn.sum(nn.abs({v}), {dim}, keepdim=True) + {eps})", True),),),
-        (Pass("total", "0.0f", "{a} += fabsf({v});", "all_sum", "total += {eps};"),), "{v} / total", SUM_COST,
+        (Pass("total", "0.0f", "{a} += fabsf({v});", "all_sum", "total = total + {eps};"),), "{v} / total", SUM_COST,
         gives=BOUNDED,
     ),
     RowKind(

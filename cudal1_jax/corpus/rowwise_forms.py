@@ -76,6 +76,7 @@ class Setting:
                 whole = f"{item.combine}({item.name}{', part' if path.threads != '32' else ''})"
                 head, equals, rest = (finish or f"{item.name} = {item.name};").partition(" = ")
                 finish = head + equals + re.sub(rf"\b{item.name}\b", whole, rest)
+                assert whole in finish, f"lanes are not combined by {finish!r}: write it as name = expression"
             lines += [finish] if finish else []
         return lines
 

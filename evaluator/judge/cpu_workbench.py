@@ -26,6 +26,8 @@ Trace = Callable[[str, Task, str], Plan]  # (program, task, size) -> its plan, s
 class CpuWorkbench:
     """Owns the oracle's process and the running baselines; `close` ends them."""
 
+    widest: float | None = None  # a CPU has other work; the interval is reported whatever its width
+
     def __init__(self, limits: Limits, trace: Trace):
         self._limits = limits
         self._oracle = Oracle()

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 from evaluator.judge.clock import Clock, ClockedSession
@@ -14,7 +15,7 @@ from evaluator.judge.memory_safety import PASSES, guarded_run, replay_on_new_con
 from evaluator.judge.modes import Effort
 from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
 from evaluator.judge.seeds import derive
-from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, time_alone, time_pairs
+from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, steady_pairs, time_alone, time_pairs
 from evaluator.judge.workbench import CompiledPlan, Session, Workbench
 from evaluator.program.plan import Plan
 from evaluator.records import Interval, Outcome, ProgramFault, Rung
@@ -108,12 +109,11 @@ def _pairs(
     """Pairs of each baseline and the candidate on the same inputs."""
     found = {}
     for name, reference in bench.references(exam.job, inputs, exam.plain).items():
-        buckets = zip(
-            _clocked(exam, reference.sessions, reference.identity), _clocked(exam, sessions, sha), strict=True
-        )
+        ours, theirs = _clocked(exam, sessions, sha), _clocked(exam, reference.sessions, reference.identity)
+        take = functools.partial(time_pairs, list(zip(theirs, ours, strict=True)), exam.timing, seed)
         try:
             with computing():
-                found[name] = time_pairs(list(buckets), exam.timing, seed)
+                found[name] = steady_pairs(take, bench.widest)
         except ProgramFault:
             bench.forget_references()  # a fault ends the session it came from, and that may be one of these
             raise

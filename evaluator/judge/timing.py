@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from evaluator import _core
-from evaluator.records import Interval
+from evaluator.records import Interval, Outcome, ProgramFault, Rung
 
 MIN_SAMPLE_US = 2000.0  # the scheduler's clock advances in steps far below this, so they stay under 1 %
 MAX_REPLAYS = 10_000
@@ -92,6 +92,22 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
         interval = _core.paired_interval(pairs.reference_us, pairs.program_us)
         stop = _core.should_stop(schedule.rule, len(pairs.program_us), interval, spent_s)
     return pairs
+
+
+def steady_pairs(take: Callable[[], Pairs], widest: float | None) -> Pairs:
+    """The pairs that `take` takes, taken anew once where their interval is wider than `widest` of its value.
+
+    `widest` None: any width will do. Raises ProgramFault `unstable_timing` where the second ones are too wide as well.
+    """
+    for attempt in (1, 2):
+        pairs = take()
+        spread = (pairs.speedup.high - pairs.speedup.low) / 2 / pairs.speedup.value
+        if widest is None or spread <= widest:
+            return pairs
+        if attempt == 2:
+            message = f"the interval of the speed-up is {spread:.1%} wide to either side, expected {widest:.0%} at most"
+            raise ProgramFault(Outcome.UNSTABLE_TIMING, Rung.TIMING, f"{message}; is other work on this device?")
+    raise AssertionError
 
 
 def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:

@@ -5,7 +5,16 @@ import pytest
 
 from evaluator.judge.clock import ClockedSession, derived
 from evaluator.judge.recheck import check_reproduced, stands_out
-from evaluator.judge.timing import BUCKETS, MIN_SAMPLE_US, Schedule, replays_for, rounded, time_alone, time_pairs
+from evaluator.judge.timing import (
+    BUCKETS,
+    MIN_SAMPLE_US,
+    Schedule,
+    replays_for,
+    rounded,
+    steady_pairs,
+    time_alone,
+    time_pairs,
+)
 from evaluator.records import Interval, Outcome, ProgramFault
 
 QUICK = Schedule(width=0.01, budget_s=0.3, min_pairs=14)
@@ -120,6 +129,15 @@ def test_a_score_that_does_not_come_again_is_not_reproduced():
     with pytest.raises(ProgramFault, match=r"speed-ups of 40.00, 1.00, 1.10") as caught:
         check_reproduced(interval(40.0), iter([interval(1.0), interval(1.1)]))
     assert caught.value.fault.outcome is Outcome.NOT_REPRODUCED
+
+
+def test_times_that_spread_too_far_are_taken_anew_once_and_then_unstable():
+    noisy, calm = ([pairs_of(Scripted(3000.0, noise, seed=1), Scripted(1500.0, noise, seed=2))] for noise in (0.5, 0.0))
+    assert steady_pairs(iter(noisy + calm).__next__, 0.05).speedup.value == pytest.approx(2.0)
+    assert steady_pairs(iter(noisy).__next__, None).speedup.low < 1.9
+    with pytest.raises(ProgramFault, match="wide to either side, expected 5% at most") as caught:
+        steady_pairs(iter(noisy + noisy).__next__, 0.05)
+    assert caught.value.fault.outcome is Outcome.UNSTABLE_TIMING
 
 
 def test_derived_times_depend_on_the_program_and_the_sample_alone():

@@ -1,16 +1,17 @@
 """From a plan's modules to cubins, through the disk cache: NVRTC's text, its messages, and what ptxas reports."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import re
+import struct
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from evaluator.devices import object_cache
 from evaluator.devices.cuda import cubin
-from evaluator.devices.cuda.compiler import Compiled, Compiler
+from evaluator.devices.cuda.compiler import Compiled, Compiler, Rejected
 from evaluator.program.cuda_tokens import tokenize
 from evaluator.program.plan import Module, Plan
 from evaluator.records import Outcome, ProgramFault, Rung
@@ -21,6 +22,9 @@ _DEFAULT_STANDARD = "-std=c++17"
 _SIGNATURE = "evaluator_signature_"  # and the number of the kernel
 # Ours, whose prefix the screen keeps programs from using, and texts for printf.
 _NOT_THE_PROGRAMS = re.compile(r"evaluator_signature_\d+|_ZN19evaluator_signature\w+|\$str(\$\d+)?|__unnamed_\d+")
+_POINTER, _STRUCTURE = 0, 7  # the first and the last kind; those between are numbers
+_BEGINS = re.compile(r"ptxas info\s*: Compiling entry function '(?P<name>[^']*)'")
+_FIGURES = re.compile(r"ptxas (info\s*: Used|\s*\.\s*\d+ bytes stack frame)|\s+\d+ bytes stack frame")
 
 # Appended to a module's text: the kind and size of every kernel's parameters, as the compiler itself knows them. The
 # kinds are those of `evaluator.devices.signature`.
@@ -90,20 +94,20 @@ def compile_module(compiler: Compiler, module: Module, architecture: int) -> Com
     text = module.source + _signatures(module)
     cache = object_cache.folder("cuda")
     key = hashlib.sha256(repr((text, options, module.kernels, compiler.identity)).encode()).hexdigest()
-    known = _cached(cache, key)
+    known = _cached(module, cache, key)
     if known is not None:
-        return _parsed(module, known, 0.0)
+        return known
     started = time.perf_counter()
     try:
         made = compiler.compile(text, "kernel.cu", options, module.kernels)
-    except ProgramFault as error:
-        if error.fault.outcome is not Outcome.COMPILE_ERROR:
-            raise
+        parsed = _parsed(module, made, 1e3 * (time.perf_counter() - started))
+    except Rejected as error:
         message = first_error(error.fault.message, module)
         raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message) from error
-    data = _packed(made)
-    object_cache.store(cache, key, data)
-    return _parsed(module, data, 1e3 * (time.perf_counter() - started))
+    except ValueError as error:
+        raise compiler.lost("kernel.cu", f"its cubin cannot be read: {error}") from error
+    object_cache.store(cache, key, _packed(made))  # only what could be read
+    return parsed
 
 
 def compile_modules(compiler: Compiler, plan: Plan, architecture: int) -> list[CompiledModule]:
@@ -114,7 +118,7 @@ def compile_modules(compiler: Compiler, plan: Plan, architecture: int) -> list[C
 def first_error(log: str, module: Module) -> str:
     """The first error of NVRTC's log, with the line of the kernel text that it is about."""
     for match in re.finditer(
-        r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>[^\n]*)", log, re.M
+        r"^(?P<file>[^\n(]+)\((?P<line>\d{1,9})\): (?:catastrophic )?error: (?P<text>[^\n]*)", log, re.M
     ):
         number, source = int(match["line"]), module.source.split("\n")
         if match["file"] == "kernel.cu" and number <= len(source):
@@ -145,12 +149,16 @@ def _signatures(module: Module) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cached(cache: Path, key: str) -> bytes | None:
+def _cached(module: Module, cache: Path, key: str) -> CompiledModule | None:
     entry = object_cache.find(cache, key)
-    try:
-        return None if entry is None else entry.read_bytes()
-    except OSError:  # another process has just made room
+    if entry is None:
         return None
+    with contextlib.suppress(OSError):  # another process has just made room
+        try:
+            return _parsed(module, _unpacked(entry.read_bytes()), 0.0)
+        except (ValueError, ProgramFault):  # another version of this file wrote it
+            entry.unlink(missing_ok=True)
+    return None
 
 
 def _packed(made: Compiled) -> bytes:
@@ -158,17 +166,26 @@ def _packed(made: Compiled) -> bytes:
     return json.dumps({"log": made.log, "lowered": made.lowered}).encode() + b"\n" + made.cubin
 
 
-def _parsed(module: Module, data: bytes, compile_ms: float) -> CompiledModule:
+def _unpacked(data: bytes) -> Compiled:
     head, _, binary = data.partition(b"\n")
-    facts = json.loads(head)
-    found = {variable.name: variable for variable in cubin.variables(binary)}
-    reports = dict(_reports(facts["log"]))
+    try:
+        return Compiled.checked(json.loads(head), binary)
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deeply") from error
+
+
+def _parsed(module: Module, made: Compiled, compile_ms: float) -> CompiledModule:
+    """ValueError where the cubin cannot be read, ProgramFault where it is not what it should be."""
+    found = {variable.name: variable for variable in cubin.variables(made.cubin)}
+    sizes = cubin.parameter_sizes(made.cubin)
     kernels = list(dict.fromkeys(module.kernels))
+    lowered = {kernel: _entry(kernel, made.lowered, sizes) for kernel in kernels}
+    records = {kernel: found.get(f"{_SIGNATURE}{number}") for number, kernel in enumerate(kernels)}
     return CompiledModule(
-        cubin=binary,
-        lowered={kernel: facts["lowered"][kernel] for kernel in kernels},
-        signatures={kernel: _contents(found[f"{_SIGNATURE}{number}"]) for number, kernel in enumerate(kernels)},
-        reports={kernel: reports[facts["lowered"][kernel]] for kernel in kernels},
+        cubin=made.cubin,
+        lowered=lowered,
+        signatures={kernel: _record(made.cubin, kernel, records[kernel], sizes[lowered[kernel]]) for kernel in kernels},
+        reports=_reports(made.log, lowered),
         globals=tuple(
             name for name, variable in found.items() if variable.writable and not _NOT_THE_PROGRAMS.fullmatch(name)
         ),
@@ -176,23 +193,56 @@ def _parsed(module: Module, data: bytes, compile_ms: float) -> CompiledModule:
     )
 
 
-def _contents(variable: cubin.Variable) -> bytes:
-    assert variable.contents is not None
-    return variable.contents
+def _entry(kernel: str, lowered: dict[str, str], sizes: dict[str, tuple[int, ...]]) -> str:
+    if kernel not in lowered:
+        raise ValueError(f"no name for {kernel!r}")
+    if lowered[kernel] not in sizes:
+        message = f"{kernel!r} is no kernel of the compiled text: declare it __global__ and define it"
+        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+    return lowered[kernel]
 
 
-def _reports(log: str) -> Iterator[tuple[str, KernelReport]]:
-    """ptxas' figures by name in the cubin."""
-    for part in log.split("Compiling entry function '")[1:]:
-        name = part[: part.index("'")]
-        registers = re.search(r"Used (\d+) registers", part)
-        shared = re.search(r"(\d+) bytes smem", part)
-        spills = re.findall(r"(\d+) bytes spill (?:stores|loads)", part)
-        yield (
-            name,
-            KernelReport(
-                registers=int(registers[1]) if registers else 0,
-                spills=sum(map(int, spills)),
-                shared_bytes=int(shared[1]) if shared else 0,
-            ),
-        )
+def _record(binary: bytes, kernel: str, variable: cubin.Variable | None, sizes: tuple[int, ...]) -> bytes:
+    """The record of a kernel's parameters, whose sizes are those of the cubin: a macro of the text can rewrite ours."""
+    if variable is not None and variable.nbytes == 4 + 8 * (len(sizes) + 1):
+        record = cubin.contents(binary, variable)
+        count, *words = struct.unpack(f"<{len(record) // 4}i", record)
+        if count == len(sizes) and all(map(_possible, words[:-2:2], words[1:-2:2], sizes)):
+            return record
+    message = (
+        f"kernel {kernel!r} has parameters of {list(sizes)} bytes in the cubin, but the compiler's own text says "
+        "otherwise: define no macros with names of C++ (sizeof, template, constexpr, ...) and take no references"
+    )
+    raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+
+
+def _possible(kind: int, recorded: int, nbytes: int) -> bool:
+    """Whether a parameter of `nbytes` can be what the record says: arguments are pointers or numbers, of a word."""
+    fits = {_POINTER: nbytes == 8, _STRUCTURE: True}.get(kind, _POINTER < kind < _STRUCTURE and nbytes <= 8)
+    return recorded == nbytes and fits
+
+
+def _reports(log: str, lowered: dict[str, str]) -> dict[str, KernelReport]:
+    """ptxas' figures by the plan's kernel names. The log begins with messages that the text may have chosen."""
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in log.split("\n"):
+        if begun := _BEGINS.match(line):
+            lines = parts[begun["name"]] = []  # ptxas speaks last
+        elif _FIGURES.match(line):
+            lines.append(line)
+    return {kernel: _report(kernel, "\n".join(parts.get(name, []))) for kernel, name in lowered.items()}
+
+
+def _report(kernel: str, lines: str) -> KernelReport:
+    registers = re.search(r"Used (\d{1,9}) registers", lines)
+    if registers is None:
+        message = f"ptxas reports no registers of kernel {kernel!r}: this NVRTC prints them in another form"
+        raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message)
+    shared = re.search(r"(\d{1,9}) bytes smem", lines)
+    spills = re.findall(r"(\d{1,9}) bytes spill (?:stores|loads)", lines)
+    return KernelReport(
+        registers=int(registers[1]),
+        spills=sum(map(int, spills)),
+        shared_bytes=int(shared[1]) if shared else 0,
+    )

@@ -6,6 +6,7 @@ import json
 import logging
 import marshal
 import os
+import re
 import selectors
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 logger = logging.getLogger(__name__)
 
+_END_S = 1.0  # from the end of its output to that of the process
 _START_S = 60.0  # a crowded machine; only our own text is compiled before the child is ready
 _WALL_PER_CPU_SECOND = 4.0
 _MEMORY_BYTES = 64 << 30  # of address space, most of which NVRTC only reserves; CUB takes 0.4 GB of memory
@@ -35,13 +37,33 @@ class Compiled:
     log: str
     lowered: dict[str, str]  # name expression -> name in the cubin
 
+    @classmethod
+    def checked(cls, facts: object, cubin: bytes) -> "Compiled":
+        """From a JSON object that says log and lowered. ValueError where it does not, or not as text."""
+        if not isinstance(facts, dict):
+            raise ValueError("no JSON object")
+        log, lowered = facts.get("log"), facts.get("lowered")
+        if not isinstance(log, str):
+            raise ValueError("its log is no text")
+        if not isinstance(lowered, dict) or not all(isinstance(name, str) for name in lowered.values()):
+            raise ValueError("its names are no texts by name")
+        return cls(cubin=cubin, log=log, lowered=lowered)
+
+
+class Rejected(ProgramFault):
+    """A `compile_error` whose message is NVRTC's log."""
+
 
 class Compiler:
     """Compiles one text at a time in a confined process of its own; use it in a `with`. Not for several threads."""
 
-    def __init__(self, limits: Limits, tools: toolkit.Toolkit | None = None):
-        """`tools`: which NVRTC; None finds one. Raises ProgramFault `evaluator_error` where there is none."""
+    def __init__(self, limits: Limits, tools: toolkit.Toolkit | None = None, process_text: str = _BOOT):
+        """`tools`: which NVRTC; None finds one. `process_text`: the Python that the process runs.
+
+        Raises ProgramFault `evaluator_error` where there is no NVRTC.
+        """
         self._limits = limits
+        self._process_text = process_text
         self._toolkit = tools or toolkit.find()
         self._process: subprocess.Popen[bytes] | None = None
         self._headers = bundled(self._toolkit) or self._toolkit.headers
@@ -65,11 +87,11 @@ class Compiler:
 
     def start(self) -> None:
         """Starts the process if it does not run. ProgramFault `evaluator_error` where NVRTC cannot be used."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.poll() is None and not self._unread():
             return
         self.close()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, _package_root(), json.dumps(self._setup())],
+            [sys.executable, "-I", "-S", "-c", self._process_text, _package_root(), json.dumps(self._setup())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -77,18 +99,13 @@ class Compiler:
             cwd="/",
             bufsize=0,
         )
+        os.set_blocking(self._stdin, False)
         try:
-            ready = self._reply(time.monotonic() + _START_S)
+            self._become_ready(self._reply(time.monotonic() + _START_S))
         except (_Lost, TimeoutError) as error:
             self.close()
             message = f"NVRTC's process was not ready after {_START_S:g} s ({error})"
             raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message) from error
-        if "error" in ready:
-            self.close()
-            raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, f"{self._toolkit.nvrtc}: {ready['error']}")
-        if ready["missing"]:
-            logger.warning("this kernel lacks %s: NVRTC runs less confined", " and ".join(ready["missing"]))
-        self.version = (ready["version"][0], ready["version"][1])
 
     @property
     def identity(self) -> tuple:
@@ -96,32 +113,35 @@ class Compiler:
         return (self.version, self._headers, stubs.HEADERS)
 
     def compile(self, source: str, file: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
-        """One text to one cubin. Raises ProgramFault `compile_error` (its message is the log), `timeout` or
+        """One text to one cubin. Raises ProgramFault `compile_error` (`Rejected` with NVRTC's log), `timeout` or
         `evaluator_error`."""
+        _check_characters([source, *options, *names])
         self.start()
-        assert self._process is not None
         includes = [f"-I{folder}" for folder in self._headers]
         request = {"source": source, "file": file, "options": [*options, *includes], "names": list(names)}
         content = marshal.dumps({**request, "headers": stubs.HEADERS})
         deadline = time.monotonic() + self._limits.compile_s * _WALL_PER_CPU_SECOND
         try:
-            self._send(struct.pack("<I", len(content)) + content)
-            reply = self._reply(deadline)
-            cubin = self._block(deadline)
-        except (_Lost, BrokenPipeError) as error:
-            self.close()
-            message = f"NVRTC was lost while it compiled {file} ({error}): the text is too much for it"
-            raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message) from error
+            self._send(struct.pack("<I", len(content)) + content, deadline)
+            reply, cubin = self._reply(deadline), self._block(deadline)
+            return self._made(reply, cubin, names)
         except TimeoutError as error:
             self.close()
             message = f"compilation was ended after {self._limits.compile_s * _WALL_PER_CPU_SECOND:g} s"
             raise ProgramFault(Outcome.TIMEOUT, Rung.COMPILE, message) from error
-        if "rejected" in reply:
-            raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, str(reply["rejected"]))
-        if "error" in reply:
-            raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, f"NVRTC: {reply['error']}")
-        lowered = {str(name): str(found) for name, found in reply["lowered"].items()}
-        return Compiled(cubin=cubin, log=str(reply["log"]), lowered=lowered)
+        except (_Lost, OSError) as error:
+            raise self.lost(file, str(error)) from error
+        except ProgramFault:
+            raise
+        except BaseException:
+            self.close()  # or the rest of this reply would be the next text's
+            raise
+
+    def lost(self, file: str, seen: str) -> ProgramFault:
+        """Ends the process, which answered what NVRTC does not answer, and returns the error to raise."""
+        self.close()
+        message = f"NVRTC was lost while it compiled {file} ({seen}): the text is too much for it; write it more simply"
+        return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 
     def _setup(self) -> dict:
         folders = [str(Path(self._toolkit.nvrtc).parent), *self._headers]
@@ -133,17 +153,59 @@ class Compiler:
             "limits": {"memory_bytes": _MEMORY_BYTES, "file_bytes": 0},
         }
 
-    def _send(self, content: bytes) -> None:
+    def _become_ready(self, ready: dict) -> None:
+        if "error" in ready:
+            self.close()
+            raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, f"{self._toolkit.nvrtc}: {ready['error']}")
+        match ready:
+            case {"missing": list(missing), "version": [int(major), int(minor)]}:
+                self.version = (major, minor)
+            case _:
+                raise _Lost("its first reply lacks missing or version")
+        if missing:
+            logger.warning("this kernel lacks %s: NVRTC runs less confined", " and ".join(map(str, missing)))
+
+    def _made(self, reply: dict, cubin: bytes, names: Sequence[str]) -> Compiled:
+        match reply:
+            case {"rejected": str(log)}:
+                raise Rejected(Outcome.COMPILE_ERROR, Rung.COMPILE, log)
+            case {"error": str(message)}:
+                raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, f"NVRTC: {message}")
+        try:
+            made = Compiled.checked(reply, cubin)
+        except ValueError as error:
+            raise _Lost(f"its reply: {error}") from error
+        if unnamed := set(names) - set(made.lowered):
+            raise _Lost(f"its reply names no {min(unnamed)!r}")
+        return made
+
+    @property
+    def _stdin(self) -> int:
         assert self._process is not None
         assert self._process.stdin is not None
+        return self._process.stdin.fileno()
+
+    @property
+    def _stdout(self) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def _unread(self) -> bool:
+        """Whether the process says something without being asked, as only one that was taken over does."""
+        return _ready(self._stdout, selectors.EVENT_READ, deadline=0.0)
+
+    def _send(self, content: bytes, deadline: float) -> None:
         view = memoryview(content)
-        while view:  # the child reads the whole request before it writes, so this cannot block for good
-            view = view[os.write(self._process.stdin.fileno(), view) :]
+        while view:
+            if not _ready(self._stdin, selectors.EVENT_WRITE, deadline):
+                raise TimeoutError
+            view = view[os.write(self._stdin, view) :]
 
     def _reply(self, deadline: float) -> dict:
         try:
             reply = json.loads(self._block(deadline))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _Lost(f"its reply is no JSON: {error}") from error
         if not isinstance(reply, dict):
             raise _Lost("its reply is no JSON object")
@@ -156,23 +218,41 @@ class Compiler:
         return self._read(size, deadline)
 
     def _read(self, count: int, deadline: float) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
         found = bytearray()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while len(found) < count:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise TimeoutError
-                chunk = os.read(self._process.stdout.fileno(), count - len(found))
-                if not chunk:
-                    raise _Lost(f"it ended with {self._process.wait()}")
-                found += chunk
+        while len(found) < count:
+            if not _ready(self._stdout, selectors.EVENT_READ, deadline):
+                raise TimeoutError
+            chunk = os.read(self._stdout, count - len(found))
+            if not chunk:
+                raise _Lost(self._end())
+            found += chunk
         return bytes(found)
+
+    def _end(self) -> str:
+        assert self._process is not None
+        try:
+            return f"it ended with {self._process.wait(_END_S)}"
+        except subprocess.TimeoutExpired:
+            return "it closed its output"
 
 
 class _Lost(Exception):
     """The child ended, or says what it cannot say."""
+
+
+def _ready(descriptor: int, event: int, deadline: float) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, event)
+        return bool(selector.select(max(0.0, deadline - time.monotonic())))
+
+
+def _check_characters(texts: Sequence[str]) -> None:
+    """ProgramFault `compile_error` where a text has what NVRTC cannot be given: a zero, or half a character."""
+    for text in texts:
+        if found := re.search("[\\0\\ud800-\\udfff]", text):
+            line, seen = text.count("\n", 0, found.start()) + 1, f"U+{ord(found[0]):04X}"
+            message = f"kernel text line {line}: {seen} is no character of a C++ text: remove it"
+            raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 
 
 def _core_path() -> str:

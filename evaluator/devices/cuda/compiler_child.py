@@ -37,6 +37,8 @@ def _compile(core, nvrtc, request: dict) -> tuple[dict, bytes]:
         cubin, log, lowered = nvrtc.compile(**request)
     except core.NvrtcError as error:
         return {"rejected": str(error)}, b""
+    except UnicodeError as error:  # a message repeats bytes of the text's literals
+        return {"rejected": f"error: NVRTC's messages are no UTF-8 ({error}): write no \\x escapes above 7F"}, b""
     except RuntimeError as error:
         return {"error": str(error)}, b""
     return {"log": log, "lowered": lowered}, cubin

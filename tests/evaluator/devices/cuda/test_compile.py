@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,26 +18,6 @@ from evaluator.tasks import catalog
 LIMITS = Limits()
 ARCHITECTURES = (80, 90, 100)
 PROGRAMS = sorted(kernels_folder().glob("*/*.py"))
-
-
-def toolkits():
-    found = toolkit.installed()
-    return [pytest.param(tools, id=Path(tools.nvrtc).name) for tools in found] or [
-        pytest.param(None, marks=pytest.mark.skip(reason="no NVRTC: pip install 'cudal1-jax[dev]'"))
-    ]
-
-
-@pytest.fixture(scope="module", params=toolkits())
-def compiler(request):
-    with Compiler(LIMITS, request.param) as compiler:
-        yield compiler
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def compile_text(compiler, source, kernels=("k",), options=(), architecture=90):

@@ -1,7 +1,7 @@
 """Contrastive reinforcement learning of CUDA programs (stage 3 of CUDA-L1), the main job.
 
     python -m cudal1_jax.main --config=configs/crl.py                # or: make run
-    python -m cudal1_jax.main --config=configs/crl.py:smoke          # one iteration of two samples
+    python -m cudal1_jax.main --config=configs/crl.py:smoke          # one iteration of two samples of one task
     python -m cudal1_jax.main --config=configs/crl.py:grpo           # no exemplars
     python -m cudal1_jax.main --config=configs/crl.py:evolve         # exemplars, no weight update
     python -m cudal1_jax.main --config=configs/crl.py:vanilla        # neither
@@ -83,6 +83,7 @@ def _change(config: ConfigDict, word: str) -> None:
     config.name = f"{config.name}-{word}"
     if word == "smoke":
         config.iterations = 1
+        config.tasks = "1_026"
         config.rollout.group = 2
         config.learn.micro_batches = 1
     elif word in MODES:

@@ -44,7 +44,7 @@ def judge() -> ConfigDict:
     section.limits.trace_s = 10.0
     section.limits.compile_s = 30.0
     section.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms
-    section.limits.memory_bytes = 0  # of a plan's buffers; 0: 4 GiB on cpu, 48 GiB on cuda
+    section.limits.memory_bytes = 0  # of a plan's buffers; 0: 1 GiB on cpu, 48 GiB on cuda
     return section
 
 

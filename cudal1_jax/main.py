@@ -10,10 +10,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
+
+if TYPE_CHECKING:
+    from cudal1_jax.report.run_directory import RunDirectory
 
 # Judging processes import this module again when they start: whatever needs JAX is imported where it is used.
 
@@ -29,7 +32,10 @@ def main(argv: Sequence[str]) -> None:
     from cudal1_jax.contrastive.store import StoreError
     from cudal1_jax.report.run_directory import RunError
 
-    path = Path(RUNS.value) / (RUN.value or CONFIG.value.name)
+    name = RUN.value or CONFIG.value.name
+    if name != Path(name).name or name.startswith("."):
+        _fail(2, f"--run={name}: a run's name is a folder's, without slashes and not beginning with a dot")
+    path = Path(RUNS.value) / name
     try:
         print(train(CONFIG.value, path, fresh=FRESH.value, started_s=started_s))
     except (RunError, StoreError) as error:
@@ -54,9 +60,20 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
             print(f"the earlier run lies in {run_directory.set_aside(path)}", file=sys.stderr)
     directory = run_directory.open_run(path, config.to_dict())
     with run_directory.RunLock(path):
-        if not directory.is_finished():
+        if _left(config, directory):
             pipeline.run(config, directory, now=time.monotonic, started_s=started_s)
-        return summary.table(summary.load(directory))
+        left = _left(config, directory)
+        note = f"\nstopped at its time limit, {left} iterations before the end: the same command goes on"
+        return summary.table(summary.load(directory)) + (note if left else "")
+
+
+def _left(config: ConfigDict, directory: "RunDirectory") -> int:
+    """Iterations that a run has still to make; 1 where it has not ended and is counted otherwise."""
+    from cudal1_jax.report import summary
+
+    if not directory.is_finished():
+        return config.get("iterations", 1)
+    return max(0, config.get("iterations", 0) - summary.load(directory).iterations)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from evaluator.judge.ladder import Judge
 from evaluator.judge.summary import summarise
 from evaluator.judge.text_file import read_program
 from evaluator.judge.verdict_json import to_json
+from evaluator.nn import run
 from evaluator.records import EVALUATOR_VERSION, Mode, Outcome, Verdict
 from evaluator.tasks import catalog, user
 from evaluator.tasks.task import Task
@@ -67,6 +68,11 @@ def check(options: argparse.Namespace) -> int:
     text, plain = _read(options.file), None if options.plain is None else _read(options.plain)
     _require(task, options)
     with _judge(options) as judge:
+        if plain is not None:  # a baseline that is wrong would be easy to beat
+            baseline = judge.check(plain, task, options.size, timing=False)
+            if not baseline.ok:
+                _show(options, [(str(options.plain), baseline)])
+                return exit_code([baseline])
         verdict = judge.check(text, task, options.size, options.completion, plain=plain)
     _show(options, [(str(options.file), verdict)])
     return exit_code([verdict])
@@ -225,9 +231,12 @@ def _tasks(options: argparse.Namespace) -> Mapping[str, Task]:
     if options.tasks_file is None:
         return catalog.TASKS
     try:
-        return {**catalog.TASKS, **user.load(options.tasks_file)}
+        own = user.load(options.tasks_file)
     except (OSError, ValueError) as error:
-        raise WrongUse(f"tasks file {options.tasks_file}: {error}") from error
+        raise WrongUse(str(error)) from error
+    if taken := sorted(own.keys() & catalog.TASKS.keys()):
+        raise WrongUse(f"{options.tasks_file}: {taken[0]} is a task of the catalog; give yours another id")
+    return {**catalog.TASKS, **own}
 
 
 def _task(task_id: str, tasks: Mapping[str, Task]) -> Task:
@@ -255,9 +264,21 @@ def _require(task: Task | None, options: argparse.Namespace) -> None:
     """One clear message before any work."""
     if task is not None:
         _require_size(task, options.size)
+        if options.tasks_file is not None and task.id not in catalog.TASKS:
+            _require_outputs(task, options.size)
     reason = doctor.missing_for(options.device)
     if reason is not None:
         raise WrongUse(reason)
+
+
+def _require_outputs(task: Task, size: str) -> None:
+    """That a user's reference runs on its own shapes: else every program would seem to be at fault."""
+    try:
+        outputs = run.abstract(task, size)
+    except ValueError as error:
+        raise WrongUse(f"{error} (a reference sees `nn` and its arguments, nothing else of the file)") from error
+    if not outputs:
+        raise WrongUse(f"the reference of task {task.id} returns no array; `forward` must return one or several")
 
 
 def _programs(directory: Path) -> list[Path]:

@@ -87,7 +87,9 @@ class Limits:
     trace_s: float = 10.0  # wall time of the sandboxed trace
     compile_s: float = 30.0  # CPU time of one compilation
     kernel_s: float = 10.0  # CPU time of one replay of a plan on the emulator
-    memory_bytes: int = 4 << 30  # buffers of a plan together; more on `cuda`, see `for_device`
+    memory_bytes: int = (
+        1 << 30
+    )  # buffers of a plan, of which eight processes hold a copy each; for cuda see `for_device`
     timing_s: Mapping[Mode, float] = dataclasses.field(
         default_factory=lambda: {Mode.QUICK: 0.3, Mode.STANDARD: 3.0, Mode.VERIFY: 30.0}
     )  # device time spent on timing; on cpu at most 2 s

@@ -42,6 +42,7 @@ class BlockScheduler {
   void prepare(const BlockShape& shape) {
     count_ = shape.block.x * shape.block.y * shape.block.z;
     Context& context = emulator_context;
+    context.spins = 0;
     context.block_dim = shape.block;
     context.grid_dim = shape.grid;
     context.count = count_;

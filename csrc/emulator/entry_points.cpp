@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "block_scheduler.hpp"
+#include "device_heap.hpp"
 #include "module.hpp"
 #include "reporting.hpp"
 #include "signals.hpp"
@@ -57,6 +58,9 @@ Report sanitizer_report(ReportKind kind, const SourceLocation& location, const c
 extern "C" {
 
 __thread emulator::Context emulator_context __attribute__((tls_model("initial-exec"))) = {};
+
+void* emulator_malloc(std::size_t bytes) { return emulator::device_heap.allocate(bytes); }
+void emulator_free(void*) {}
 
 int emulator_barrier(int kind, int predicate, emulator::Site site) {
   return BlockScheduler::current()->barrier(kind, predicate, site);

@@ -9,12 +9,12 @@
 #include <map>
 #include <string>
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "confine.hpp"
+#include "device_heap.hpp"
 #include "executor.hpp"
 #include "messages.hpp"
 #include "reporting.hpp"
@@ -92,11 +92,12 @@ bool receive(emulator::Command* command) {
   return command->magic == emulator::kMagic;
 }
 
-// Between replays nothing survives that a program could keep results in: no globals, stacks, shared memory, freed blocks
-// (M_PERTURB) or floating-point modes. Buffers are the evaluator's part.
+// Between replays nothing survives that a program could keep results in: no globals, stacks, shared memory, heap blocks
+// or floating-point modes. Buffers are the evaluator's part.
 void forget(emulator::Launcher& launcher, emulator::Module& module) {
   module.restore_state();
   launcher.forget();
+  emulator::device_heap.forget();
   std::fesetenv(FE_DFL_ENV);
 }
 
@@ -112,7 +113,10 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
     }
     const bool judged = command.kind == emulator::CommandKind::kRun;
     emulator::faulting_guard_left = command.guard_left != 0;
-    if (judged) module.restore_state();
+    if (judged) {
+      module.restore_state();
+      emulator::device_heap.forget();
+    }
     executor.run(command.order, command.seed, command.guard_left != 0);
     Report report;
     report.kind = ReportKind::kDone;
@@ -124,6 +128,7 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
 [[noreturn]] void run(const Options& options) {
   const emulator::Tape tape = read_tape(options.tape_fd);
   auto& arena = *new emulator::Arena;
+  if (!emulator::device_heap.map()) fail(ReportKind::kOutOfMemory, "cannot map the device's heap");
   if (!arena.map(options.arena_fd, tape.buffers)) fail(ReportKind::kOutOfMemory, "cannot map the plan's buffers");
   close(options.arena_fd);
   emulator::faulting_arena = &arena;
@@ -144,9 +149,6 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
   emulator::faulting_module = &module;
   launcher.use(&module);
   emulator::Executor executor(tape, arena, module, launcher);
-#ifdef M_PERTURB
-  mallopt(M_PERTURB, 0x5a);  // device malloc gives, and free leaves, no earlier contents
-#endif
   emulator::send(ready);
   serve(executor, launcher, module);
   _exit(0);

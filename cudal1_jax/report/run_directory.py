@@ -51,6 +51,10 @@ class RunDirectory:
         return self.summary.exists()
 
 
+# What may change between two calls of one run: how long it goes on and who works for it, not what it does.
+CHANGEABLE = frozenset({"iterations", "stop_after_s", "reserve_s", "judge.workers", "judge.deadline_s"})
+
+
 def set_aside(path: Path) -> Path | None:
     """Move an earlier run out of the way (`name.1`, `name.2`, ...); its new place, or None where there was none."""
     if not path.exists():
@@ -63,13 +67,12 @@ def set_aside(path: Path) -> Path | None:
 
 
 def open_run(path: Path, config: dict[str, Any]) -> RunDirectory:
-    """The folder of a run that begins or goes on with exactly this config. RunError: the config is another one."""
+    """The folder of a run that begins, or goes on; only CHANGEABLE keys may differ. RunError: others do."""
     directory = RunDirectory(path)
     path.mkdir(parents=True, exist_ok=True)
     if directory.config.exists():
         _refuse_changes(directory, config)
-    else:
-        write_whole(directory.config, json.dumps(config, indent=2) + "\n")
+    write_whole(directory.config, json.dumps(config, indent=2) + "\n")
     return directory
 
 
@@ -81,7 +84,8 @@ def _refuse_changes(directory: RunDirectory, config: dict[str, Any]) -> None:
             f"{directory.config} is not readable JSON ({error}): put back a copy of it, or begin again with --fresh"
         ) from error
     before, now = flatten(recorded), flatten(json.loads(json.dumps(config)))
-    changed = [key for key in sorted(before.keys() | now.keys()) if before.get(key, ...) != now.get(key, ...)]
+    keys = [key for key in sorted(before.keys() | now.keys()) if not _may_change(key)]
+    changed = [key for key in keys if before.get(key, ...) != now.get(key, ...)]
     if changed:
         lines = [f"  {key}: {before.get(key, 'absent')!r} -> {now.get(key, 'absent')!r}" for key in changed]
         raise RunError(
@@ -89,6 +93,11 @@ def _refuse_changes(directory: RunDirectory, config: dict[str, Any]) -> None:
             + "\n".join(lines)
             + "\ngive the config it began with, another --run, or --fresh to set that run aside and begin again"
         )
+
+
+def _may_change(key: str) -> bool:
+    """Whether a dotted key, perhaps of a stage within a pipeline, is among CHANGEABLE."""
+    return any(key == name or key.endswith(f".{name}") for name in CHANGEABLE)
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
+from cudal1_jax.corpus import folder
 from cudal1_jax.policy import gguf, lora, shipped
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.stages import setup
@@ -24,6 +25,8 @@ def check(config: ConfigDict) -> None:
         return
     _one_of("config.stage", config.stage, (*STAGES, "pipeline"))
     _check_policy(config)
+    if config.stage == "sft":
+        _check_corpus(config)
     if config.stage != "sft":
         _check_judging(config)
         _check_sampling(config)
@@ -47,6 +50,15 @@ def _check_policy(config: ConfigDict) -> None:
         raise RunError(f"config.policy.adapter: no adapter_config.json in {adapter}: give a PEFT folder, or shipped")
     for target in config.policy.targets:
         _one_of("config.policy.targets", target, tuple(lora.TARGETS))
+
+
+def _check_corpus(config: ConfigDict) -> None:
+    manifest = Path(config.data.corpus) / folder.MANIFEST
+    if not manifest.is_file():
+        raise RunError(
+            f"config.data.corpus: no {folder.MANIFEST} in {config.data.corpus}: make a corpus there with"
+            f" `python -m cudal1_jax.corpus --out={config.data.corpus} --measure`"
+        )
 
 
 def _check_judging(config: ConfigDict) -> None:

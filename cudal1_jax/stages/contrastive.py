@@ -46,7 +46,7 @@ def run(
         learn, state = setup.grpo(config, policy)
         first, state = checkpoints.restore_or(state)
         select, roll_out = setup.select(config), setup.roll_out(config, policy)
-        judging.collect(bench, seed_jobs, "seeds")
+        judging.collect_seeds(bench, seed_jobs)
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
         startup_s = now() - started_s
         with MetricsLog(directory.metrics, store.metrics(first)) as log:

@@ -121,6 +121,20 @@ def collect(bench: Bench, jobs: Mapping[Hashable, Sequence[Entry]], title: str) 
         _record(bench.store, entry, verdict)
 
 
+def collect_seeds(bench: Bench, jobs: Mapping[Hashable, Sequence[Entry]]) -> None:
+    """`collect` for the programs of `kernels/`. RunError: a task none of whose programs is right here."""
+    collect(bench, jobs, "seeds")
+    judged = bench.store.judged(end_step=0)
+    for task in bench.tasks:
+        found = [entry for entry in judged if entry.task == task]
+        if found and not any(entry.verdict.ok for entry in found):
+            verdict = found[0].verdict
+            raise RunError(
+                f"no verified program of task {task} is right at size {bench.size} on {bench.device}: {found[0].name}:"
+                f" {verdict.outcome}: {verdict.message}; choose another size, or leave the task out of config.tasks"
+            )
+
+
 def record_hacks(bench: Bench, step: int) -> None:
     """Keep the programs of `step` that scored, or would have, without earning it."""
     for entry in bench.store.judged(first_step=step, end_step=step + 1):

@@ -53,7 +53,7 @@ def run(
         learn, state = setup.reinforce(config, policy)
         first, state = checkpoints.restore_or(state)
         roll_out = setup.roll_out(config, policy)
-        judging.collect(bench, seed_jobs, "seeds")
+        judging.collect_seeds(bench, seed_jobs)
         startup_s = now() - started_s
         last = config.iterations
         if config.learn.method == REJECTION:

@@ -15,13 +15,20 @@ def fault(plan: Plan, kernels: list[str], run: CompilerRun, limits: Limits) -> P
     """`kernels`: names in the order of their exports."""
     if run.exit_code in _CONFINEMENT_FAILED:
         return ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, run.errors.strip()[:300])
-    if "No space left on device" in run.errors:
+    said = _compilers_own(run.errors)
+    if "No space left on device" in said:
         message = "the disk is full: free some space in the cache folder"
         return ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message)
-    if run.exit_code < 0 or "Killed signal" in run.errors or "CPU time limit" in run.errors:
+    if run.exit_code < 0 or "Killed signal" in said or "CPU time limit" in said:
         message = f"compilation was ended after {limits.compile_s:g} s of CPU time"
         return ProgramFault(Outcome.TIMEOUT, Rung.COMPILE, message)
     return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, _first_error(plan, kernels, run))
+
+
+def _compilers_own(errors: str) -> str:
+    """The lines that are about no place in a text, so that no program can write them: `cc1plus: fatal error: ...`."""
+    lines = errors.split("\n")
+    return "\n".join(line for line in lines if line and not line[0].isspace() and not re.match(r"[^:]+:\d", line))
 
 
 def _first_error(plan: Plan, kernels: list[str], run: CompilerRun) -> str:

@@ -15,15 +15,14 @@ _MATHEMATICAL = frozenset(
 _OTHERS = frozenset(
     {
         *("memchr", "memcmp", "memcpy", "memmove", "memset", "strcmp", "strcpy", "strlen", "strncmp"),
-        *("abs", "labs", "llabs", "malloc", "free", "clock", "printf", "puts", "putchar", "vprintf"),
-        *("abort", "__assert_fail", "fegetround", "fesetround", "signgam"),
+        *("abs", "labs", "llabs", "clock", "printf", "puts", "putchar", "vprintf"),
+        *("abort", "__assert_fail", "fegetround", "fesetround"),
         *("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_pure_virtual", "__tls_get_addr"),
     }
 )
 _PATTERNS = re.compile(
     r"emulator_\w+|__ubsan_handle_\w+_abort"
     r"|_ZSt\d+__throw_\w+|_ZSt21__glibcxx_assert_failPKciS0_S0_"  # the standard library's own checks
-    r"|_Zn[wa]m|_Zd[la]Pvm?"  # new and delete
 )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 
 from evaluator.program.cuda_screen import HEADERS
 from evaluator.program.emulator_gaps import gaps
@@ -13,6 +14,8 @@ _TOKEN = re.compile(
 )
 _INCLUDE = re.compile(r"^[ \t]*\#[ \t]*include\b(?P<rest>[^\n]*)$", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*\#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_STATEMENT = re.compile(r"[^;{}]*;")  # the words before a semicolon, back to the brace or semicolon before
+_LONGEST_DECLARATION = 400  # characters of a __shared__ variable's; the patterns below are for short texts alone
 _DYNAMIC_SHARED = re.compile(
     r"\bextern\b(?P<before>[^;{}()]*(?:\([^()]*\)[^;{}()]*)*?)\b__shared__\b(?P<after>[^;{}]*?)"
     r"\b(?P<name>\w+)\s*\[\s*\](?P<rest>(?:\s*\[[^\];]*\])*)\s*;"
@@ -51,10 +54,25 @@ def _check_supported(text: str) -> None:
         raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message)
 
 
+def _shared_declarations(code: str) -> Iterator[tuple[int, str]]:
+    """(position, text) of every statement that declares __shared__ variables. ProgramFault where one is too long."""
+    for match in _STATEMENT.finditer(code):
+        at = match.group().find("__shared__")
+        if at < 0:
+            continue
+        if len(match.group()) > _LONGEST_DECLARATION:
+            line = _line(code, match.start() + at)
+            message = f"kernel text line {line}: a __shared__ declaration of over {_LONGEST_DECLARATION} characters"
+            raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+        yield match.start(), match.group()
+
+
 def _check_shared_declarations(code: str) -> None:
-    if match := re.search(r"\b__shared__\b[^;{}()]*?(?<![<>=!])=(?!=)", code):
-        message = f"kernel text line {_line(code, match.end())}: a __shared__ variable cannot have an initial value"
-        raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
+    for position, text in _shared_declarations(code):
+        if match := re.search(r"\b__shared__\b[^;{}()]*?(?<![<>=!])=(?!=)", text):
+            line = _line(code, position + match.end())
+            message = f"kernel text line {line}: a __shared__ variable cannot have an initial value"
+            raise ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 
 
 def _include(rest: str, line: int) -> str:
@@ -99,12 +117,16 @@ def _lower_dynamic_shared(code: str) -> list[tuple[int, int, str]]:
     """Edits for dynamic shared memory; a declaration at file scope moves into the functions that use its name."""
     edits = []
     bodies = _body_starts(code)
-    for match in _DYNAMIC_SHARED.finditer(code):
-        declaration = _pointer_to_dynamic_shared(match)
-        if any(start <= match.start() < end for start, end in bodies):
-            edits.append((match.start(), match.end(), declaration))
+    for position, text in _shared_declarations(code):
+        match = _DYNAMIC_SHARED.search(text)
+        if match is None:
             continue
-        edits.append((match.start(), match.end(), "\n" * match.group().count("\n")))
+        declaration = _pointer_to_dynamic_shared(match)
+        begin, after = position + match.start(), position + match.end()
+        if any(start <= begin < end for start, end in bodies):
+            edits.append((begin, after, declaration))
+            continue
+        edits.append((begin, after, "\n" * match.group().count("\n")))
         use = re.compile(rf"\b{match['name']}\b")
         for start, end in bodies:
             if use.search(code, start, end):
@@ -128,11 +150,17 @@ def _lower_words(text: str, code: str) -> list[tuple[int, int, str]]:
 
 def _join_lines(text: str) -> str:
     """`text` without line continuations, each logical line followed by the line ends that were inside it."""
-
-    def join(match: re.Match[str]) -> str:
-        return match.group().replace("\\\n", "") + "\n" * match.group().count("\\\n")
-
-    return re.sub(r"(?:[^\n]*\\\n)+[^\n]*", join, text)
+    joined, logical, inside = [], [], 0
+    for line in text.split("\n"):
+        if line.endswith("\\"):
+            logical.append(line[:-1])
+            inside += 1
+            continue
+        joined.append("".join([*logical, line]) + "\n" * inside)
+        logical, inside = [], 0
+    if logical:
+        joined.append("".join(logical) + "\n" * (inside - 1))
+    return "\n".join(joined)
 
 
 def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -44,8 +44,14 @@ _HOST_WORDS = {
     "import": "C++ modules are not part of CUDA C++",
     "__import": "C++ modules are not part of CUDA C++",
 }
+_LONGEST_LINE = 2_000  # characters; patterns that read a line may take its square
+# What a host compiler predefines and NVRTC does not: text that asks for it means another thing on a GPU.
+_HOST_MACROS = re.compile(
+    r"__(GNUC\w*|GNUG__|clang\w*|x86_64(__)?|amd64(__)?|aarch64__|arm\w*|linux(__)?|unix(__)?|gnu_linux__|SSE\w*|AVX\w*)"
+    r"|__(FLT|DBL|LDBL|INT|UINT|LONG|SCHAR|SHRT|SIZE|CHAR|WCHAR|PTRDIFF)\w*__|_GLIBCXX\w*|_GNU_SOURCE"
+)
 # Names of the emulator's runtime, which shares a process with the program, and of what is added to its text for NVRTC.
-_RESERVED = re.compile(r"(emulator|EMULATOR|evaluator)_\w*|__unnamed_\w*")
+_RESERVED = re.compile(r"emulator|(emulator|EMULATOR|evaluator)_\w*|__unnamed_\w*")
 _HOST_PREFIXES = re.compile(r"__builtin_(ia32|aarch64|thread_pointer)|emulator_|EMULATOR_")
 Finding = tuple[int, str]  # line of the source, reason
 
@@ -82,6 +88,10 @@ def findings(source: str) -> Iterator[Finding]:
         if trigraph in source:
             line = source.count("\n", 0, source.index(trigraph)) + 1
             yield line, f"the trigraph {trigraph}, an old spelling of {meaning}"
+    for number, text in enumerate(source.replace("\\\n", "").split("\n"), start=1):
+        if len(text) > _LONGEST_LINE:
+            yield number, f"a line of {len(text)} characters; at most {_LONGEST_LINE}"
+            return  # what follows reads lines
     tokens = tokenize(source)
     if sum(token.text == "__global__" for token in tokens) > MAX_KERNELS:
         yield 1, f"more than {MAX_KERNELS} kernels in one source"
@@ -101,8 +111,8 @@ def _spelling(tokens: Sequence[Token]) -> Iterator[Finding]:
             yield token.line, what
         elif token.kind is Kind.NUMBER and "'" in token.text:
             yield token.line, f"the digit separator in {token.text[:40]}; write the number without it"
-        elif token.text == "$":
-            yield token.line, "the character $"
+        elif token.text in ("$", "##", "%:%:"):
+            yield token.line, f"{token.text}; write names out"
         elif token.kind is Kind.STRING and (".incbin" in token.text or ".include" in token.text):
             yield token.line, "assembly that reads a file"
 
@@ -134,6 +144,8 @@ def _words(tokens: Sequence[Token]) -> Iterator[Finding]:
             continue
         if token.text in _HOST_WORDS:
             yield token.line, f"`{token.text}`: {_HOST_WORDS[token.text]}"
+        elif _HOST_MACROS.fullmatch(token.text):
+            yield token.line, f"`{token.text[:40]}`: a host compiler's, unknown to NVRTC"
         elif _HOST_PREFIXES.match(token.text):
             yield token.line, f"`{token.text[:40]}`: not part of CUDA C++"
         elif token.kind is Kind.IDENTIFIER and _RESERVED.fullmatch(token.text):
@@ -151,5 +163,11 @@ def _attributes(body: Sequence[Token]) -> Iterator[Finding]:
             names = [t for t in inside if t.kind is Kind.IDENTIFIER and t.text.strip("_") not in _ATTRIBUTES]
             if names:
                 yield names[0].line, f"attribute `{names[0].text[:40]}` is not in the surface"
-        elif token.text == "gnu" and i + 1 < len(body) and body[i + 1].text == "::":
+        elif token.text in ("gnu", "__gnu__") and _in_attribute(body, i):
             yield token.line, "[[gnu::...]] attributes are not in the surface"
+
+
+def _in_attribute(body: Sequence[Token], at: int) -> bool:
+    """Whether the identifier at `at` names the namespace of an attribute: `gnu::x`, or `using gnu:`."""
+    behind = body[at + 1].text if at + 1 < len(body) else ""
+    return behind == "::" or (at > 0 and body[at - 1].text == "using")

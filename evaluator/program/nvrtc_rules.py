@@ -1,5 +1,6 @@
 """Finds what NVRTC rejects although a host compiler accepts it, so that no program passes on a CPU alone."""
 
+import itertools
 import re
 
 from evaluator.program.cuda_text import kernels
@@ -39,9 +40,13 @@ def check(source: str, program: str) -> None:
     lines = directives(tokens)
     included = {"".join(token.text for token in line[1:]).strip('<>"') for line in lines if line[0].text == "include"}
     defined = {line[1].text for line in lines if line[0].text == "define" and len(line) > 1}
-    for token in code(tokens):
+    end = Token(Kind.NEWLINE, "", 0)
+    for token, following in itertools.pairwise([*code(tokens), end]):
         if token.kind is Kind.IDENTIFIER and token.text not in defined:
             _check_name(token, included, source, program)
+            if token.text == "std" and following.text == "::":
+                message = "NVRTC has no standard library: write the function's plain name (fmaxf, memcpy), or the value"
+                _refuse(message, source, program, token.line)
 
 
 def _check_name(token: Token, included: set[str], source: str, program: str) -> None:

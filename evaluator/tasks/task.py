@@ -3,6 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 
+# Element types that a task's arrays may have.
+DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+          "float64")  # fmt: skip
+
 # Correctness cases in the order in which they are tried; `evaluator.judge.cases` says what each does.
 CASES = ("plain", "negated", "large", "heavy_tailed", "one_changed", "structured", "shifted", "permuted", "small",
          "integers")  # fmt: skip

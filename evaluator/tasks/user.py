@@ -23,11 +23,9 @@ import runpy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from evaluator.tasks.arrays import parse_init
 from evaluator.tasks.notation import forward_text
-from evaluator.tasks.task import CASES, Array, Task
+from evaluator.tasks.task import CASES, DTYPES, Array, Task
 
 _TASK_FIELDS = {"name", "family", "precision", "cases", "degenerate", "collapses", "notes"}
 _ARRAY_FIELDS = {"shape", "dtype", "init", "parameter"}
@@ -106,8 +104,9 @@ def _array(where: str, name: str, spec: Any) -> Array:
     if not isinstance(shape, tuple | list) or not all(type(n) is int and n >= 0 for n in shape):
         raise TaskFileError(f"{where}: a shape is a tuple of integers, saw {shape!r}")
     array = Array(name, tuple(shape), **fields)
+    if array.dtype not in DTYPES:
+        raise TaskFileError(f"{where}: dtype is {array.dtype!r}; it must be one of {', '.join(DTYPES)}")
     try:
-        np.dtype(array.dtype)
         parse_init(array.init)
     except (TypeError, ValueError) as error:
         raise TaskFileError(f"{where}: {error}") from error

@@ -36,7 +36,8 @@ class LocalPool:
     """`workers` processes, each with a judge of its own made from `judge_options` (arguments of `Judge`).
 
     Jobs wait here and go to whichever worker is free. A worker that dies, or holds a job for longer than `deadline_s`,
-    is replaced and its job judged again; after the second loss the verdict is `evaluator_error`. Start it from a thread
+    is replaced and its job judged again; after the second loss the verdict is `evaluator_error`, or `timeout` where the
+    worker lived: a program may be slow in each of its many runs. Start it from a thread
     that lives as long as the pool: workers end with the thread that started them.
     """
 
@@ -128,15 +129,15 @@ class LocalPool:
                 else:
                     self._finish(worker, verdict)
             elif time.monotonic() >= worker.deadline_s:
-                self._lose(worker, f"the judging process gave no verdict within {self._deadline_s:.0f} s")
+                self._lose(worker, f"no verdict within {self._deadline_s:.0f} s", Outcome.TIMEOUT)
 
     def _finish(self, worker: _Worker, verdict: Verdict) -> None:
         assert worker.ticket is not None
         self._done.append((worker.ticket.job, verdict))
         worker.ticket = None
 
-    def _lose(self, worker: _Worker, reason: str) -> None:
-        """Replaces a worker and queues its job first, or gives it up after the second loss."""
+    def _lose(self, worker: _Worker, reason: str, outcome: Outcome = Outcome.EVALUATOR_ERROR) -> None:
+        """Replaces a worker and queues its job first, or gives it up with `outcome` after the second loss."""
         ticket = worker.ticket
         assert ticket is not None
         self._workers.remove(worker)
@@ -147,9 +148,9 @@ class LocalPool:
             self._waiting.appendleft(ticket)
         else:
             message = f"{reason} (exit code {exit_code}), {ATTEMPTS} times"
-            self._done.append((ticket.job, self._lost_verdict(ticket.job, message)))
+            self._done.append((ticket.job, self._lost_verdict(ticket.job, outcome, message)))
 
-    def _lost_verdict(self, job: Job, message: str) -> Verdict:
+    def _lost_verdict(self, job: Job, outcome: Outcome, message: str) -> Verdict:
         found = Findings(
             task=job.task.id,
             size=job.size,
@@ -157,7 +158,7 @@ class LocalPool:
             mode=Mode(self._options.get("mode", Mode.QUICK)),
             program_sha256="" if job.completion else sha256(job.text),
         )
-        return found.verdict(Fault(Outcome.EVALUATOR_ERROR, Rung.EXTRACT, message))
+        return found.verdict(Fault(outcome, Rung.EXTRACT, message))
 
 
 def _end(worker: _Worker) -> int:

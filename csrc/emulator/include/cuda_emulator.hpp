@@ -31,6 +31,7 @@
 #include "emulator/cooperative_groups.hpp"
 #include "emulator/export.hpp"
 #include "emulator/half.hpp"
+#include "emulator/heap.hpp"
 #include "emulator/integer.hpp"
 #include "emulator/math.hpp"
 #include "emulator/memory.hpp"

@@ -34,7 +34,7 @@ def compile_fault(plan_of):
             "kernel text line 2: expected primary-expression before ';' token | int b = a +;",
         ),
         ("\n undefined_name(3);\n", "kernel text line 2: 'undefined_name' was not declared in this scope"),
-        ("\n threadIdx.x = 3;\n", "kernel text line 2: assignment of member"),
+        ("\n threadIdx.x = 3;\n", "kernel text line 2: using rvalue as lvalue"),
         ("\n throw 3;\n", "kernel text line 2: exception handling disabled"),
         ("\n }\n", "kernel 'k': the braces of the kernel text do not match"),
     ],

@@ -303,3 +303,22 @@ def test_large_grid_in_three_dimensions_and_many_threads(run_kernel, out):
       if (atomicAdd(&ended, 1) == gridDim.x * gridDim.y * gridDim.z - 1) y[0] = total; }"""
     report = run_kernel(text, [out((1,), "uint64")], grid=(50, 30, 2), block=(2,), threads=2, order="random")
     assert report.outputs[0][0] == 3000 + 1500 * 1000000
+
+
+def test_nothing_kept_in_the_devices_heap_is_found_by_a_later_replay(plan_of, out):
+    source = """extern "C" __global__ void k(int* y) {
+      char* first = (char*)malloc(1000); char* second = (char*)malloc(1000); free(first);
+      int* kept = (int*)(first + 1008); y[0] = *kept == 4711; y[1] = second != nullptr; *kept = 4711; }"""
+    plan, arrays = plan_of(source, [out((2,), "int32")], block=(1,))
+    with cpu.Session(cpu.compile(plan, LIMITS), LIMITS) as session:
+        for _ in range(2):
+            assert session.run(arrays).outputs[0].tolist() == [0, 1]
+        session.time(3)
+        assert session.outputs()[0].tolist() == [0, 1]
+
+
+def test_the_devices_heap_ends(outputs_of, out):
+    source = """extern "C" __global__ void k(int* y) { y[0] = malloc(1 << 27) == nullptr; int blocks = 0;
+      while (malloc(1 << 22) != nullptr) blocks++; y[1] = blocks; }"""
+    (y,) = outputs_of(source, [out((2,), "int32")], block=(1,))
+    assert y.tolist() == [1, 16]

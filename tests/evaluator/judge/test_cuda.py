@@ -20,7 +20,6 @@ EMULATOR_ONLY = {Outcome.BAD_BARRIER, Outcome.NONDETERMINISTIC, Outcome.UNSUPPOR
 # Programs that are no fault on a GPU: NVRTC drops the load that is misaligned and the loop that never ends, assembly is
 # allowed, blocks run side by side; and a stack that overflows shows as a stray access.
 NOT_ON_A_GPU = {
-    "compile_error__assembly_spelled_by_a_macro",
     "crashed__endless_recursion",
     "misaligned__float4_from_an_odd_address",
     "timeout__endless_kernel",

@@ -16,6 +16,7 @@ def kernel(body, head=""):
         ("y[0] = -INFINITY;", r"does not know INFINITY: #include <math.h>, or write a value such as __int_as_float"),
         ("y[0] = M_PI;", "does not know M_PI"),
         ("y[0] = FLT_MAX;", "#include <float.h>"),
+        ("y[0] = std::max(y[0], 1.0f);", "NVRTC has no standard library"),
         ("y[0] = INT_MAX;", "#include <limits.h>"),
         ("uint32_t n = 0; y[0] = n;", "does not know uint32_t: #include <stdint.h>, or write a type"),
     ],

@@ -300,7 +300,7 @@ def test_limits_of_a_plan(tracer):
         small.trace(text, arrays, outputs)
     assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.TRACE_ERROR, 4)
     text = "import cupy as cp\ndef forward(a):\n    b = cp.empty((1 << 40,))\n    return a\n"
-    with pytest.raises(ProgramFault, match="at most 4294967296") as caught:
+    with pytest.raises(ProgramFault, match="at most 1073741824") as caught:
         tracer.trace(text, arrays, outputs)
     assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.OUT_OF_MEMORY, 3)
 

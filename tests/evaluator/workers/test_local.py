@@ -91,7 +91,7 @@ def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
     pool = pool_of(1, deadline_s=1.5)
     pool.submit(job("endless", "hang"))
     ((_, verdict),) = pool.completed()
-    assert verdict.outcome is Outcome.EVALUATOR_ERROR
+    assert verdict.outcome is Outcome.TIMEOUT
     assert "no verdict within 2 s" in verdict.message
 
 

@@ -79,4 +79,6 @@ void emulator_warp_collective(unsigned mask, void* payload, emulator::Collective
 void emulator_thread_ended();  // switches to another thread; returns with the context of a thread to be started
 void emulator_yield();
 [[noreturn]] void emulator_trap(emulator::Site site);
+void* emulator_malloc(std::size_t bytes);  // null where the device's heap is exhausted
+void emulator_free(void* block);
 }

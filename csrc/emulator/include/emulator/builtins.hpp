@@ -26,10 +26,11 @@
 #define __builtin_assume(condition) ((void)0)
 #define __assume(condition) ((void)0)
 
-#define threadIdx (static_cast<const uint3&>(emulator_context.thread_index))
-#define blockIdx (static_cast<const uint3&>(emulator_context.block_index))
-#define blockDim (static_cast<const dim3&>(emulator_context.block_dim))
-#define gridDim (static_cast<const dim3&>(emulator_context.grid_dim))
+// Values, not variables: as on a device, they have no address.
+#define threadIdx (uint3{emulator_context.thread_index})
+#define blockIdx (uint3{emulator_context.block_index})
+#define blockDim (dim3{emulator_context.block_dim})
+#define gridDim (dim3{emulator_context.grid_dim})
 #define warpSize 32
 
 // Two barriers on one line have different numbers.

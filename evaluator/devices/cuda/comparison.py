@@ -8,6 +8,9 @@ from pathlib import Path
 import cupy as cp
 import numpy as np
 
+from evaluator.devices.cuda import error_sums
+from evaluator.devices.cuda.error_sums import Errors
+
 _THREADS = 256
 _MOST_BLOCKS = 1024
 _SOURCE = Path(__file__).with_name("compare.cu")
@@ -26,16 +29,10 @@ _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsign
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Errors):
     """As `evaluator._core.Comparison`, which says what each figure is."""
 
-    norm_error: float
-    element_error: float
     scale: float
-    alignment: float
-    share_off: float
-    mismatched: int
-    worst_index: int
     worst_seen: float
     worst_expected: float
 
@@ -45,34 +42,19 @@ def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
     seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=cp.float64)
     count = seen.size
     if count == 0:
-        return Comparison(0.0, 0.0, _smallest(), 0.0, 0.0, 0, -1, 0.0, 0.0)
+        return Comparison(0.0, 0.0, 0.0, 0.0, 0, -1, scale=error_sums.smallest(), worst_seen=0.0, worst_expected=0.0)
     largest = float(np.finfo(seen.dtype).max) if seen.dtype.kind == "f" else math.inf
     scale = _scale(exact, largest)
     blocks = _blocks(count)
     sums, worst = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64)
     kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}>")
     kernel((blocks,), (_THREADS,), (seen, exact, count, np.float64(largest), np.float64(1 / scale), sums, worst))
-    parts, places = cp.asnumpy(sums), cp.asnumpy(worst)
-    error_squares, exact_squares, product, off, mismatched = (float(x) for x in parts[:, :5].sum(axis=0))
-    block = int(np.argmax(parts[:, 5]))
-    place = int(places[block])
-    norm_error, alignment = 0.0, 0.0
-    if mismatched:
-        norm_error = math.inf
-    elif error_squares > 0:
-        zeros = not exact_squares > 0  # an output of zeros has no norm of its own
-        norm_error = math.sqrt(error_squares / (count if zeros else exact_squares))
-        alignment = 0.0 if zeros else product / math.sqrt(error_squares * exact_squares)
+    errors = error_sums.combined(cp.asnumpy(sums), cp.asnumpy(worst), count)
     return Comparison(
-        norm_error=norm_error,
-        element_error=float(parts[block, 5]),
+        **vars(errors),
         scale=scale,
-        alignment=alignment,
-        share_off=off / count,
-        mismatched=int(mismatched),
-        worst_index=place,
-        worst_seen=float(seen.reshape(-1)[place]),
-        worst_expected=float(exact.reshape(-1)[place]),
+        worst_seen=float(seen.reshape(-1)[errors.worst_index]),
+        worst_expected=float(exact.reshape(-1)[errors.worst_index]),
     )
 
 
@@ -105,20 +87,14 @@ def _scale(exact: cp.ndarray, largest: float) -> float:
     blocks = _blocks(exact.size)
     sums = cp.empty((blocks, 2), cp.float64)
     _kernel("scale_sums")((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums))
-    squares, finite = (float(x) for x in cp.asnumpy(sums).sum(axis=0))
-    if finite == 0 or squares == 0:
-        return _smallest()
-    if math.isfinite(squares):
-        return max(math.sqrt(squares / finite), _smallest())
+    found = error_sums.scale(cp.asnumpy(sums))
+    if found is not None:
+        return found
     kept = cp.abs(exact)[
         cp.isfinite(exact) & (cp.abs(exact) <= largest)
-    ]  # squares left the range: float64 outputs only
+    ]  # squares left the range of float64
     top = float(kept.max())
-    return top * math.sqrt(float(((kept / top) ** 2).sum()) / finite)
-
-
-def _smallest() -> float:
-    return float(np.finfo(np.float32).tiny)
+    return top * math.sqrt(float(((kept / top) ** 2).mean()))
 
 
 def _blocks(count: int) -> int:

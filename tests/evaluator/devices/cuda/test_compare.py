@@ -1,0 +1,69 @@
+"""The device's comparison, run on the emulator, says what `_core.compare` says."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator import _core
+from evaluator.devices.cuda import error_sums
+
+SOURCE = (Path(error_sums.__file__).with_name("compare.cu")).read_text()
+BLOCKS = 3
+
+
+def draw(kind):
+    rng = np.random.default_rng(7)
+    exact = rng.normal(size=5000) * np.exp(3 * rng.normal(size=5000))
+    seen = (exact * (1 + 1e-6 * rng.normal(size=5000))).astype(np.float32)
+    if kind == "zeros":
+        exact = np.zeros(5000)
+        seen = (1e-9 * rng.normal(size=5000)).astype(np.float32)
+    elif kind == "classes":
+        exact[[3, 70, 4000]] = np.nan, np.inf, -np.inf
+        seen = exact.astype(np.float32)
+        seen[[9, 70]] = np.nan, -np.inf
+    elif kind == "out of range":
+        exact[5] = 1e300  # infinity is right there
+        seen[5] = np.inf
+    elif kind == "equal":
+        exact = seen.astype(np.float64)
+    return seen, exact
+
+
+@pytest.mark.parametrize("kind", ["rounding", "zeros", "classes", "out of range", "equal"])
+def test_errors_are_those_of_the_host(outputs_of, out, kind):
+    seen, exact = draw(kind)
+    largest = float(np.finfo(np.float32).max)
+    launch = {"grid": (BLOCKS,), "block": (256,)}
+    limits = [seen.size, np.float64(largest)]
+    (sums,) = outputs_of(SOURCE, [exact, *limits, out((BLOCKS, 2), "float64")], kernel="scale_sums", **launch)
+    scale = error_sums.scale(sums)
+    arguments = [seen, exact, *limits, np.float64(1 / scale), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
+    parts, places = outputs_of(SOURCE, arguments, kernel="error_sums<float>", **launch)
+    ours, theirs = error_sums.combined(parts, places, seen.size), _core.compare(seen, exact)
+    assert scale == pytest.approx(theirs.scale, rel=1e-12)
+    assert (ours.mismatched, ours.share_off) == (theirs.mismatched, theirs.share_off)
+    for name in ("norm_error", "element_error", "alignment"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-15), name
+    if math.isfinite(ours.element_error) and ours.element_error > 0:
+        assert ours.worst_index == theirs.worst_index
+
+
+def test_equal_elements_are_counted(outputs_of, out):
+    bits = np.arange(3000, dtype=np.uint32) % 7
+    arguments = [bits, bits.size, np.uint32(3), out((BLOCKS,), "float64")]
+    (sums,) = outputs_of(SOURCE, arguments, kernel="equal_counts<unsigned int>", grid=(BLOCKS,), block=(256,))
+    assert sums.sum() == np.count_nonzero(bits == 3)
+
+
+@pytest.mark.parametrize("change", [None, 0, 17, 999])
+def test_any_byte_that_differs_is_seen(outputs_of, out, change):
+    one = np.random.default_rng(1).integers(0, 256, 1000, np.uint8)
+    other = one.copy()
+    if change is not None:
+        other[change] ^= 1
+    arguments = [one, other, one.size, out((BLOCKS,), "float64")]
+    (sums,) = outputs_of(SOURCE, arguments, kernel="different_bytes", grid=(BLOCKS,), block=(256,))
+    assert (sums.sum() > 0) == (change is not None)

@@ -30,6 +30,9 @@ from evaluator.tasks.task import CASES, DTYPES, Array, Task
 _TASK_FIELDS = {"name", "family", "precision", "cases", "degenerate", "collapses", "notes"}
 _ARRAY_FIELDS = {"shape", "dtype", "init", "parameter"}
 _PRECISIONS = ("fp32", "tf32", "half")
+# Of the catalog, and of tasks that fit none; how far outputs may be off depends on it (docs/judging.md).
+_FAMILIES = ("attention", "chain", "convolution", "elementwise", "loss", "matmul", "model", "pooling", "reduction",
+             "rowwise", "scan", "user")  # fmt: skip
 
 
 class TaskFileError(ValueError):
@@ -59,6 +62,8 @@ def _task(where: str, task_id: Any, entry: Any) -> Task:
     _known(where, extra, _TASK_FIELDS)
     if extra.get("precision", "fp32") not in _PRECISIONS:
         raise TaskFileError(f"{where}: precision is {extra['precision']!r}; it must be one of {', '.join(_PRECISIONS)}")
+    if extra.get("family", "user") not in _FAMILIES:
+        raise TaskFileError(f"{where}: family is {extra['family']!r}; it must be one of {', '.join(_FAMILIES)}")
     for field in ("cases", "notes"):
         if extra.get(field) is not None:
             if not isinstance(extra[field], tuple | list) or not all(isinstance(text, str) for text in extra[field]):

@@ -90,9 +90,7 @@ def _scale(exact: cp.ndarray, largest: float) -> float:
     found = error_sums.scale(cp.asnumpy(sums))
     if found is not None:
         return found
-    kept = cp.abs(exact)[
-        cp.isfinite(exact) & (cp.abs(exact) <= largest)
-    ]  # squares left the range of float64
+    kept = cp.abs(exact)[cp.isfinite(exact) & (cp.abs(exact) <= largest)]  # squares left the range of float64
     top = float(kept.max())
     return top * math.sqrt(float(((kept / top) ** 2).mean()))
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from evaluator.nn import run
-from evaluator.tasks import catalog
+from evaluator.tasks import catalog, user
 
 FACTS = json.loads((pathlib.Path(__file__).parents[2] / "data" / "kernelbench.json").read_text())["tasks"]
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
@@ -100,3 +100,7 @@ def test_an_unknown_size_names_the_sizes():
 def test_reading_the_catalog_does_not_load_jax():
     code = "import sys; import evaluator.tasks.catalog, evaluator.tasks.text; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_users_task_can_have_every_family_of_the_catalog():
+    assert {task.family for task in catalog.TASKS.values()} <= set(user._FAMILIES)

@@ -42,6 +42,8 @@ def test_a_good_file_gives_its_tasks(tmp_path):
     ("text", "complaint"),
     [
         ("x = 1", "expected a dict TASKS"),
+        (GOOD.replace('"chain"', '"chian"'), "family is 'chian'; it must be one of attention, chain"),
+        (GOOD.replace('"normal(0,1)"', '"normal(0,1)", "dtype": "float"'), "dtype is 'float'; it must be one of bool"),
         (GOOD.replace("negated", "inverted"), "unknown case 'inverted'; the cases are plain, negated"),
         ("1 +", "SyntaxError"),
         ("import no_such_module", "ModuleNotFoundError"),

@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import json
 import os
@@ -115,6 +116,27 @@ def test_a_finished_run_prints_its_table_and_does_nothing(call, finishing):
     assert len(finishing) == 1
     assert first == second
     assert "crl: 5 iterations in 60 s; right: 50% of 40 samples; new and right: 7" in first[1]
+
+
+def test_a_run_stopped_by_its_time_goes_on_by_the_same_command_or_with_more_time(call, finishing, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "DONE", dataclasses.replace(DONE, iterations=3))
+    code, out, _ = call(CRL, NEW_ADAPTER)
+    assert (code, len(finishing)) == (0, 1)
+    assert "stopped at its time limit, 2 iterations before the end: the same command goes on" in out
+    call(CRL, NEW_ADAPTER)
+    monkeypatch.setattr(sys.modules[__name__], "DONE", dataclasses.replace(DONE, iterations=7))
+    more = ("--config.stop_after_s=0", "--config.iterations=7", "--config.judge.workers=1")
+    code, out, _ = call(CRL, NEW_ADAPTER, *more)
+    assert (code, len(finishing)) == (0, 3)
+    assert "stopped at its time limit" not in out
+    assert finishing[-1].iterations == 7
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", ".hidden", "/tmp/x"])
+def test_a_run_stays_in_its_folder(call, finishing, name):
+    code, _, err = call(CRL, NEW_ADAPTER, f"--run={name}")
+    assert (code, finishing) == (2, [])
+    assert "a run's name is a folder's" in err
 
 
 def test_a_changed_config_is_refused_with_the_keys_that_differ(call, finishing):

@@ -13,11 +13,16 @@ import inspect
 import json
 import pathlib
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 
-import cupy as cp
-import torch
-from torch_namespace import namespace
+try:
+    import cupy as cp
+    import torch
+    from torch_namespace import namespace
+except ImportError as error:
+    print(f"needs a GPU, CuPy and PyTorch: {error}")
+    sys.exit()
 
 from evaluator.nn import cupy_nn, run
 from evaluator.tasks import catalog
@@ -36,6 +41,9 @@ def main() -> None:
     parser.add_argument("--times", type=pathlib.Path, help="JSON list of stored PyTorch times")
     parser.add_argument("--calls", type=int, default=12, help="timed calls of each")
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("needs a GPU that PyTorch can use: there is none")
+        return
     stored = {}
     if options.times:
         stored = {entry["id"]: entry[options.size] for entry in json.loads(options.times.read_text())}

@@ -1,5 +1,7 @@
 """Convolutions over one to three dimensions of CuPy arrays, with PyTorch's names, arguments and values."""
 
+from collections.abc import Callable
+
 import cupy as cp
 
 from evaluator.nn.cupy_nn import cudnn_plans, fused
@@ -9,79 +11,43 @@ from evaluator.nn.cupy_nn.fused import contiguous
 Lengths = int | tuple[int, ...]
 
 
-def conv1d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> cp.ndarray:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=1)
+def _convolution(ndim: int) -> Callable[..., cp.ndarray]:
+    """The convolution over `ndim` dimensions after the channel."""
+
+    def conv(
+        x: cp.ndarray,
+        weight: cp.ndarray,
+        bias: cp.ndarray | None = None,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+    ) -> cp.ndarray:
+        return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim)
+
+    return conv
 
 
-def conv2d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> cp.ndarray:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=2)
+def _transposed_convolution(ndim: int) -> Callable[..., cp.ndarray]:
+    """The transposed convolution over `ndim` dimensions after the channel."""
+
+    def conv_transpose(
+        x: cp.ndarray,
+        weight: cp.ndarray,
+        bias: cp.ndarray | None = None,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        dilation: Lengths = 1,
+    ) -> cp.ndarray:
+        return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim)
+
+    return conv_transpose
 
 
-def conv3d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> cp.ndarray:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=3)
-
-
-def conv_transpose1d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> cp.ndarray:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=1)
-
-
-def conv_transpose2d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> cp.ndarray:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=2)
-
-
-def conv_transpose3d(
-    x: cp.ndarray,
-    weight: cp.ndarray,
-    bias: cp.ndarray | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> cp.ndarray:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=3)
+conv1d, conv2d, conv3d = map(_convolution, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed_convolution, (1, 2, 3))
 
 
 def _convolve(

@@ -1,5 +1,7 @@
 """Convolutions over one to three dimensions in JAX, in full float32, with PyTorch's names, arguments and values."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -8,79 +10,43 @@ Lengths = int | tuple[int, ...]
 _DIMENSIONS = {1: ("NCH", "OIH", "NCH"), 2: ("NCHW", "OIHW", "NCHW"), 3: ("NCDHW", "OIDHW", "NCDHW")}
 
 
-def conv1d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> jax.Array:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=1)
+def _convolution(ndim: int) -> Callable[..., jax.Array]:
+    """The convolution over `ndim` dimensions after the channel."""
+
+    def conv(
+        x: jax.Array,
+        weight: jax.Array,
+        bias: jax.Array | None = None,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+    ) -> jax.Array:
+        return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim)
+
+    return conv
 
 
-def conv2d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> jax.Array:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=2)
+def _transposed_convolution(ndim: int) -> Callable[..., jax.Array]:
+    """The transposed convolution over `ndim` dimensions after the channel."""
+
+    def conv_transpose(
+        x: jax.Array,
+        weight: jax.Array,
+        bias: jax.Array | None = None,
+        stride: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        groups: int = 1,
+        dilation: Lengths = 1,
+    ) -> jax.Array:
+        return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim)
+
+    return conv_transpose
 
 
-def conv3d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    dilation: Lengths = 1,
-    groups: int = 1,
-) -> jax.Array:
-    return _convolve(x, weight, bias, stride, padding, dilation, groups, ndim=3)
-
-
-def conv_transpose1d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> jax.Array:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=1)
-
-
-def conv_transpose2d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> jax.Array:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=2)
-
-
-def conv_transpose3d(
-    x: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None = None,
-    stride: Lengths = 1,
-    padding: Lengths = 0,
-    output_padding: Lengths = 0,
-    groups: int = 1,
-    dilation: Lengths = 1,
-) -> jax.Array:
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, ndim=3)
+conv1d, conv2d, conv3d = map(_convolution, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed_convolution, (1, 2, 3))
 
 
 def _convolve(

@@ -50,6 +50,7 @@ def fault(source, program=""):
 
 def test_honest_text_passes():
     cuda_screen.check(HONEST, program="")
+    assert list(cuda_screen.findings(HONEST)) == []
 
 
 REFUSED = {
@@ -113,8 +114,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED.keys())
 def test_a_trick_is_refused(source):
-    fault(source)
-    fault(HONEST + source)
+    assert fault(source).outcome is Outcome.REFUSED
+    assert fault(HONEST + source).outcome is Outcome.REFUSED
 
 
 def test_the_line_of_the_program_is_given():

@@ -76,7 +76,8 @@ def test_writable_globals_are_named_and_constants_are_not(compiler):
 def test_headers_that_nvrtc_lacks(compiler, header):
     body = {"stdint": "(uint32_t)3", "math": "(int)M_PI", "limits": "INT_MAX", "float": "(int)(FLT_MAX * 0)"}
     expression = body.get(header.removesuffix(".h").removeprefix("c"), "1")
-    compile_text(compiler, f'#include <{header}>\nextern "C" __global__ void k(int* y) {{ y[0] = {expression}; }}')
+    source = f'#include <{header}>\nextern "C" __global__ void k(int* y) {{ y[0] = {expression}; }}'
+    assert compile_text(compiler, source).cubin[:4] == b"\x7fELF"
 
 
 def test_infinity_and_half_need_no_include_of_the_hosts(compiler):

@@ -17,20 +17,27 @@ cp = pytest.importorskip("cupy", reason="needs CuPy and an NVIDIA GPU")
 FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
 PROGRAMS = sorted(FOLDER.glob("*/*.py"))
 BETTER = [path for path in PROGRAMS if path.name != "plain.py"]
+REWORDED = {"1_012"}  # tasks whose text at kb_v0 is another one for the same function
+SERVED = [
+    (path, size)
+    for path in PROGRAMS
+    for size in ("cpu", "kb_v0")
+    if size not in (task := catalog.get(path.parent.name)).sources_at or task.id in REWORDED
+]
+TOLERANCE = {"fp32": 1e-5, "tf32": 2e-3}  # of the largest value
 
 
 def named(value):
     return f"{value.parent.name}/{value.name}" if isinstance(value, pathlib.Path) else None
 
 
-def assert_close(seen, expected):
+def assert_close(seen, expected, precision):
     assert seen.shape == expected.shape
     scale = float(cp.abs(expected).max())
-    assert float(cp.abs(seen - expected).max()) <= 1e-5 * scale
+    assert float(cp.abs(seen - expected).max()) <= TOLERANCE[precision] * scale
 
 
-@pytest.mark.parametrize("size", ["cpu", "kb_v0"])
-@pytest.mark.parametrize("path", PROGRAMS, ids=named)
+@pytest.mark.parametrize(("path", "size"), SERVED, ids=named)
 def test_a_program_gives_the_references_values(path, size):
     task = catalog.get(path.parent.name)
     arrays = draw(task, size, seed=3)
@@ -39,7 +46,7 @@ def test_a_program_gives_the_references_values(path, size):
         (expected,) = run.run(task.source_at(size), jax_nn, wide)
     seen = runpy.run_path(str(path))["forward"](*map(cp.asarray, arrays))
     assert (str(seen.dtype), seen.shape) == run.abstract(task, size)[0][::-1]
-    assert_close(seen.astype(cp.float64), cp.asarray(np.asarray(expected, np.float64)))
+    assert_close(seen.astype(cp.float64), cp.asarray(np.asarray(expected, np.float64)), task.precision)
 
 
 @pytest.mark.slow
@@ -49,4 +56,4 @@ def test_at_the_benchmarks_size_a_better_program_agrees_with_the_plain_one(path)
     cp.random.seed(3)
     arrays = [cp.random.standard_normal(array.shape, dtype=cp.float32) for array in task.arrays_at("kb")]
     expected = runpy.run_path(str(path.with_name("plain.py")))["forward"](*arrays)
-    assert_close(runpy.run_path(str(path))["forward"](*arrays), expected)
+    assert_close(runpy.run_path(str(path))["forward"](*arrays), expected, task.precision)

@@ -14,7 +14,15 @@ FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
 PROGRAMS = sorted(FOLDER.glob("*/*.py"))
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
 LARGE = Limits(memory_bytes=64 << 30)  # benchmark sizes, traced and never allocated
-SIZES = [(path, size) for path in PROGRAMS for size in catalog.get(path.parent.name).sizes]
+REWORDED = {"1_012"}  # tasks whose text at kb_v0 is another one for the same function
+
+
+def served(task):
+    """Sizes at which a program must be right: those at which the task's reference is the one of `kb`."""
+    return [size for size in task.sizes if size not in task.sources_at or task.id in REWORDED]
+
+
+SIZES = [(path, size) for path in PROGRAMS for size in served(catalog.get(path.parent.name))]
 
 
 def named(value):

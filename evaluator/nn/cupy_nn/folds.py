@@ -35,30 +35,32 @@ NORM_P = _number("0.0f", "powf(fabsf(x), p)", "a + b", "powf(a, 1.0f / p)")
 MEAN_SQUARE = _number("0.0f", "x * x", "a + b", "a / (float)n")
 
 
-def _index(comparison: str) -> Fold:
-    """Index of the first extreme element; the first NaN counts as more extreme than any number."""
+def _index(signed: str) -> Fold:
+    """Index of the first largest `signed` element; the first NaN counts as larger than any number.
+
+    Floats become integers of the same order, both zeros alike and NaN on top, so that one comparison settles a pair.
+    """
     text = """
-struct Acc { float v; int i; };
+struct Acc { int key, i; };
 typedef long long Out;
 __device__ __forceinline__ Acc shift(Acc a, int lanes) {
-  return {__shfl_down_sync(0xffffffffu, a.v, lanes), __shfl_down_sync(0xffffffffu, a.i, lanes)};
+  return {__shfl_down_sync(0xffffffffu, a.key, lanes), __shfl_down_sync(0xffffffffu, a.i, lanes)};
 }
-__device__ __forceinline__ Acc identity() { return {0.0f, -2}; }
-__device__ __forceinline__ Acc map(float x, long long i, float) { return {x, (int)i}; }
+__device__ __forceinline__ Acc identity() { return {(int)0x80000000, 0x7fffffff}; }
+__device__ __forceinline__ Acc map(float x, long long i, float) {
+  int bits = __float_as_int(SIGNED + 0.0f);
+  return {x != x ? 0x7fffffff : bits ^ ((bits >> 31) & 0x7fffffff), (int)i};
+}
 __device__ __forceinline__ Acc combine(Acc a, Acc b) {
-  if (a.i < 0 || b.i < 0) return a.i < 0 ? b : a;
-  bool a_nan = a.v != a.v, b_nan = b.v != b.v;
-  if (a_nan != b_nan) return a_nan ? a : b;
-  if (a_nan || a.v == b.v) return a.i < b.i ? a : b;
-  return a.v COMPARED b.v ? a : b;
+  return b.key > a.key || (b.key == a.key && b.i < a.i) ? b : a;
 }
 __device__ __forceinline__ Out finish(Acc a, long long, float) { return a.i; }
 """
-    return Fold(text.replace("COMPARED", comparison), acc_floats=2, out=np.int64)
+    return Fold(text.replace("SIGNED", signed), acc_floats=2, out=np.int64)
 
 
-ARGMAX = _index(">")
-ARGMIN = _index("<")
+ARGMAX = _index("x")
+ARGMIN = _index("-x")
 
 _MOMENTS = """
 struct Acc { float n, mean, m2; };

@@ -10,6 +10,8 @@ import time
 import numpy as np
 import pytest
 
+from evaluator import _core
+from evaluator.judge.expected import evaluate
 from evaluator.judge.oracle import Oracle, OracleError
 from evaluator.tasks.task import Array, Task
 
@@ -87,6 +89,21 @@ def test_memory_is_bounded():
 def test_equality_is_due_for_linear_tasks_on_small_integers_only(oracle, source, due):
     assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "integers", 1).integral is due
     assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "plain", 1).integral is False
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_whether_a_reference_is_affine_may_be_asked_of_fewer_elements(power):
+    """The answer, a dozen arrays in float64, is then as small as they are."""
+    sizes = []
+
+    def both(low, high):
+        sizes.append(high[0].size)
+        return [low[0] ** power], [high[0] ** power]
+
+    inputs, fewer = [np.arange(-50.0, 50.0, dtype=np.float32)], [np.arange(-3.0, 4.0, dtype=np.float32)]
+    found = evaluate(inputs, both, _core.compare, integral=True, smaller=lambda: fewer)
+    assert found.integral is (power == 1)
+    assert sizes == [100, 100, 7, 7, 7, 7]
 
 
 def test_a_case_on_which_the_reference_overflows_is_not_usable(oracle):

@@ -85,7 +85,7 @@ def test_a_wrong_flag_is_one_line_on_stderr_and_exit_code_2(call, arguments, exp
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
-        (f"{CRL}:huge", "has no variant 'huge': choose from smoke, vanilla, evolve, grpo"),
+        (f"{CRL}:huge", "has no variant 'huge': choose from smoke, kb, vanilla, evolve, grpo"),
         ("--config=configs/absent.py", "No such file or directory: 'configs/absent.py'"),
     ],
 )

@@ -63,16 +63,17 @@ def _check_corpus(config: ConfigDict) -> None:
 
 def _check_judging(config: ConfigDict) -> None:
     _one_of("config.device", config.device, DEVICES)
-    missing = doctor.missing_for(config.device)
-    if missing is not None:
-        raise RunError(f"config.device: {missing}")
     _one_of("config.judge.mode", config.judge.mode, tuple(Mode))
     _at_least_1("config.judge.workers", config.judge.workers)
-    for task in setup.tasks(config).values():
+    tasks = list(setup.tasks(config).values())
+    for task in tasks:
         try:
             task.arrays_at(config.size)
         except KeyError as error:
             raise RunError(f"config.size: {error.args[0]}") from error
+    missing = doctor.missing_for(config.device, tasks, config.size)
+    if missing is not None:
+        raise RunError(f"config.device: {missing}")
 
 
 def _check_sampling(config: ConfigDict) -> None:

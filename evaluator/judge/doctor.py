@@ -1,26 +1,16 @@
 """What this machine can judge on, what is missing and how to get it, and how noisy it is."""
 
-import ctypes
-import dataclasses
-import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from evaluator import _core
 from evaluator.devices import installed, toolchain
-from evaluator.devices.cuda import toolkit
+from evaluator.devices.cuda import machine, readiness
+from evaluator.devices.finding import Finding
 from evaluator.records import EVALUATOR_VERSION, Interval, ProgramFault, Verdict
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report."""
-
-    name: str
-    seen: str
-    cure: str | None = None  # what to do where something is missing; None where all is well
+from evaluator.tasks.task import Task
 
 
 def examine() -> list[Finding]:
@@ -31,16 +21,18 @@ def examine() -> list[Finding]:
         _compiler(),
         _runner(),
         _landlock(),
-        _driver(),
-        _nvrtc(),
-        _cupy(),
+        *readiness.findings(machine.read()),
     ]
 
 
-def missing_for(device: str) -> str | None:
-    """Why `device` cannot be judged on here, with the cure; None where it can. To be asked before any work."""
-    wanted = (_compiler(), _runner()) if device == "cpu" else (_driver(), _nvrtc(), _cupy())
-    for finding in wanted:
+def missing_for(device: str, tasks: Iterable[Task] = (), size: str = "") -> str | None:
+    """Why programs for `tasks` at `size` cannot be judged on `device` here, with the cure; None where they can.
+
+    To be asked before any work.
+    """
+    if device == "cuda":
+        return readiness.missing(machine.read(), tasks, size)
+    for finding in (_compiler(), _runner()):
         if finding.cure is not None:
             return f"device {device}: {finding.name}: {finding.seen}; {finding.cure}"
     return None
@@ -88,35 +80,3 @@ def _landlock() -> Finding:
             "sandbox", "rlimits and seccomp; this kernel has no landlock", "boot with lsm=landlock for a second wall"
         )
     return Finding("sandbox", f"rlimits, seccomp, landlock ABI {abi}")
-
-
-def _driver() -> Finding:
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        cure = "install an NVIDIA driver, or use --device=cpu"
-        return Finding("NVIDIA driver", "libcuda.so.1 not found", cure)
-    version, count = ctypes.c_int(), ctypes.c_int()
-    status = (
-        library.cuInit(0)
-        or library.cuDriverGetVersion(ctypes.byref(version))
-        or library.cuDeviceGetCount(ctypes.byref(count))
-    )
-    if status != 0 or count.value == 0:
-        cure = "check that `nvidia-smi` lists a device, or use --device=cpu"
-        return Finding("NVIDIA driver", f"libcuda.so.1 finds no usable GPU (status {status})", cure)
-    return Finding("NVIDIA driver", f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {count.value} GPU(s)")
-
-
-def _nvrtc() -> Finding:
-    try:
-        return Finding("NVRTC", toolkit.find().nvrtc)
-    except ProgramFault:
-        cure = "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)"
-        return Finding("NVRTC", "libnvrtc not found", cure)
-
-
-def _cupy() -> Finding:
-    if importlib.util.find_spec("cupy") is None:
-        return Finding("CuPy", "not installed", "pip install 'cudal1-jax[cuda13]' (or cuda12, to match the driver)")
-    return Finding("CuPy", "installed")

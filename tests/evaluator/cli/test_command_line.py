@@ -117,8 +117,7 @@ def test_wrong_use_is_2_and_says_what_is_wrong(arguments, message, capsys):
 
 def test_cuda_without_a_gpu_is_refused_before_any_work(capsys, monkeypatch):
     monkeypatch.setattr(command_line, "_judge", lambda options: pytest.fail("work began"))
-    missing = doctor.Finding("NVIDIA driver", "libcuda.so.1 not found", "install an NVIDIA driver, or use --device=cpu")
-    monkeypatch.setattr(doctor, "_driver", lambda: missing)
+    monkeypatch.setattr(doctor.machine, "driver", lambda: None)
     code, out, err = run(capsys, "check", CANDIDATES / "wrong_value__identity.py", "--task=1_019", "--device=cuda")
     assert (code, out) == (2, "")
     assert "use --device=cpu" in err

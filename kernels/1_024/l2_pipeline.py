@@ -1,13 +1,14 @@
 """One launch in which a block reads a chunk for the statistics and finishes an earlier one, which is still in L2.
 
-A row must be read for its maximum and sum and again for the result. One block per row has a thousand rows of 1.6 MB under
-way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves its maximum
-and its sum of exponentials, and finishes the chunk `lag` blocks before its own. The warp that hands in a row's last pair merges
-them and publishes maximum and logarithm as one 64-bit word. The lag covers the blocks that run at a time, and is some 14 MB:
-memory sees one read and one write. Nobody waits: a chunk whose row is not ready goes on a list, and a second launch does
-what is listed, so the result does not depend on the order of blocks. Rows are a multiple of four long at every size.
+A row must be read for its maximum and sum and again for the result. One block per row has a thousand rows of 1.6 MB
+under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves its
+maximum and its sum of exponentials, and finishes the chunk `lag` blocks before its own. The warp that hands in a row's
+last pair merges them and publishes maximum and logarithm as one 64-bit word. The lag covers the blocks that run at a
+time, and is some 14 MB: memory sees one read and one write. Nobody waits: a chunk whose row is not ready goes on a
+list, and a second launch does what is listed, so the result does not depend on the order of blocks. Rows are a multiple
+of four long at every size.
 
-Techniques: reuse through L2, statistics and result in one launch, work list, last block merges, float4 loads, warp shuffles
+Techniques: reuse through L2, statistics and result in one launch, work list, float4 loads, warp shuffles
 """
 import cupy as cp
 

@@ -1,14 +1,15 @@
 """One launch in which a block reads a chunk for the statistics and normalises an earlier one, which is still in L2.
 
-A plane must be read for its mean and variance and again to be normalised. One block per plane has a hundred planes of 1 MB
-under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves the
-chunk's moments, and normalises the chunk `lag` blocks before its own. The warp that hands in a plane's last moments
-merges them by Chan's formula and publishes mean and scale as one 64-bit word. The lag covers the blocks that run at a time, and is
-some 14 MB: memory sees one read and one write. Nobody waits: a chunk whose plane is not ready goes on a list, and a
-second launch does what is listed, so the result does not depend on the order of blocks. The squares are about the mean of
-each warp's numbers, which stay in registers, so a large common offset costs no precision. Planes have an even number of pixels.
+A plane must be read for its mean and variance and again to be normalised. One block per plane has a hundred planes of 1
+MB under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves
+the chunk's moments, and normalises the chunk `lag` blocks before its own. The warp that hands in a plane's last moments
+merges them by Chan's formula and publishes mean and scale as one 64-bit word. The lag covers the blocks that run at a
+time, and is some 14 MB: memory sees one read and one write. Nobody waits: a chunk whose plane is not ready goes on a
+list, and a second launch does what is listed, so the result does not depend on the order of blocks. The squares are
+about the mean of each warp's numbers, which stay in registers, so a large common offset costs no precision. Planes have
+an even number of pixels.
 
-Techniques: reuse through L2, statistics and result in one launch, work list, last block merges, merged moments, warp shuffles
+Techniques: reuse through L2, statistics and result in one launch, work list, merged moments, warp shuffles
 """
 import cupy as cp
 

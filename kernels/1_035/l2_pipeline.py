@@ -1,14 +1,15 @@
 """One launch in which a block reads a chunk for the statistics and normalises an earlier one, which is still in L2.
 
-A group of planes must be read for its mean and variance and again to be normalised. One block per group has hundreds of MB
-under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves the
-chunk's moments, and normalises the chunk `lag` blocks before its own. The warp that hands in a group's last moments
-merges them by Chan's formula and publishes mean and scale as one 64-bit word. The lag covers the blocks that run at a time, and is
-some 21 MB: memory sees one read and one write. Nobody waits: a chunk whose group is not ready goes on a list, and a
-second launch does what is listed, so the result does not depend on the order of blocks. The squares are about the mean of
-each warp's numbers, which stay in registers, so a large common offset costs no precision. Planes have an even number of pixels.
+A group of planes must be read for its mean and variance and again to be normalised. One block per group has hundreds of
+MB under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves
+the chunk's moments, and normalises the chunk `lag` blocks before its own. The warp that hands in a group's last moments
+merges them by Chan's formula and publishes mean and scale as one 64-bit word. The lag covers the blocks that run at a
+time, and is some 21 MB: memory sees one read and one write. Nobody waits: a chunk whose group is not ready goes on a
+list, and a second launch does what is listed, so the result does not depend on the order of blocks. The squares are
+about the mean of each warp's numbers, which stay in registers, so a large common offset costs no precision. Planes have
+an even number of pixels.
 
-Techniques: reuse through L2, statistics and result in one launch, work list, last block merges, merged moments, warp shuffles
+Techniques: reuse through L2, statistics and result in one launch, work list, merged moments, warp shuffles
 """
 import cupy as cp
 
@@ -51,7 +52,8 @@ __device__ void load(float2* v, const float2* plane, int first, int pairs) {
   }
 }
 
-__device__ void store(const float2* v, float2* plane, int first, int pairs, unsigned long long stats, float w, float h) {
+__device__ void store(const float2* v, float2* plane, int first, int pairs, unsigned long long stats, float w,
+                      float h) {
   float mean = __uint_as_float((unsigned)stats);
   float scale = __uint_as_float((unsigned)(stats >> 32)) * w;
   #pragma unroll

@@ -1,9 +1,9 @@
 """All 64 channels of a pixel stay in registers between the sum of squares and the result: one read of memory, not two.
 
 A block has 128 neighbouring pixels. Each of its eight warps loads eight channels as float4, eight independent loads per
-thread, and leaves its sums of squares in shared memory; after one barrier every thread adds the eight and scales what it
-still holds. x is read once and the result, which nobody reads again, is written past L2's favourites. There are 64 channels,
-and pixels are a multiple of four, at every size.
+thread, and leaves its sums of squares in shared memory; after one barrier every thread adds the eight and scales what
+it still holds. x is read once and the result, which nobody reads again, is written past L2's favourites. There are 64
+channels, and pixels are a multiple of four, at every size.
 
 Techniques: data kept in registers, float4 loads, independent loads, shared-memory reduction, streaming stores
 """
@@ -60,7 +60,7 @@ rms_norm_once = cp.RawKernel(source, "rms_norm_once")
 
 
 def forward(x):
-    batch, channels, height, width = x.shape
+    batch, _, height, width = x.shape
     vectors = height * width // 4
     out = cp.empty(x.shape, cp.float32)
     rms_norm_once(((vectors + 31) // 32, batch), (32, 8), (x, out, vectors))

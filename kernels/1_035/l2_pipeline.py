@@ -1,43 +1,57 @@
 """One launch in which a block reads a chunk for the statistics and normalises an earlier one, which is still in L2.
 
 A group of planes must be read for its mean and variance and again to be normalised. One block per group has hundreds of
-MB under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 2,048 numbers, leaves
-the chunk's moments, and normalises the chunk `lag` blocks before its own. The warp that hands in a group's last moments
-merges them by Chan's formula and publishes mean and scale as one 64-bit word. The lag covers the blocks that run at a
-time, and is some 21 MB: memory sees one read and one write. Nobody waits: a chunk whose group is not ready goes on a
-list, and a second launch does what is listed, so the result does not depend on the order of blocks. The squares are
-about the mean of each warp's numbers, which stay in registers, so a large common offset costs no precision. Planes have
-an even number of pixels.
+MB under way, more than L2 holds, so both reads come from memory. Here a block takes a chunk of 4,096 numbers, leaves
+its mean and the squares about it, and normalises the chunk `lag` blocks before its own. The lag covers the blocks that
+run at a time and is some 21 MB: memory sees one read and one write. A chunk's pair is one 64-bit word, never zero, so
+whoever merges a group's words by Chan's formula sees whether all are there; no fence, counter or atomic is met. Nobody
+waits either: a chunk whose group is not complete goes on a list, and a second launch does what is listed, so the result
+does not depend on the order of blocks. The squares are about the mean of each warp's numbers, which stay in registers,
+so a large common offset costs no precision. Planes have an even number of pixels.
 
-Techniques: reuse through L2, statistics and result in one launch, work list, merged moments, warp shuffles
+Techniques: reuse through L2, statistics and result in one launch, data as its own flag, work list, merged moments
 """
 import cupy as cp
 
 source = r'''
-const int CHUNK = 1024;  // float2 per block
-const int STEPS = CHUNK / 256;
+const int THREADS = 256;
+const int STEPS = 8;                // float2 per thread
+const int CHUNK = THREADS * STEPS;  // float2 per block
+typedef unsigned long long Word;
 
 __device__ float warp_sum(float v) {
   for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d);
   return v;
 }
 
-// Mean, squares about it and count (x, y, z) of two sets together.
-__device__ float4 joined(float4 a, float4 b) {
-  float count = a.z + b.z;
-  float share = count > 0.0f ? __fdividef(b.z, count) : 0.0f;
-  float d = b.x - a.x;
-  return make_float4(a.x + d * share, a.y + b.y + d * d * a.z * share, count, 0.0f);
+// Mean and squares about it of the sets that a warp's lanes hold; `own` numbers here, `count` together.
+__device__ float2 warp_joined(float mean, float squares, float own, float count) {
+  float base = __shfl_sync(0xffffffffu, mean, 0);
+  float joint = base + warp_sum((mean - base) * own) / count;
+  float d = mean - joint;
+  return make_float2(joint, warp_sum(squares + d * d * own));
 }
 
-__device__ float4 warp_joined(float4 a) {
-  for (int d = 16; d > 0; d /= 2) {
-    float x = __shfl_xor_sync(0xffffffffu, a.x, d);
-    float y = __shfl_xor_sync(0xffffffffu, a.y, d);
-    float z = __shfl_xor_sync(0xffffffffu, a.z, d);
-    a = joined(a, make_float4(x, y, z, 0.0f));
+// Mean of `depth` planes and what to scale by, from the words of their chunks; a scale of -1 where one is missing.
+__device__ float2 group_stats(const Word* words, int chunks, int pairs, int depth) {
+  float mean = 0.0f;
+  float squares = 0.0f;
+  float own = 0.0f;
+  bool missing = false;
+  for (int c = threadIdx.x; c < chunks * depth; c += 32) {
+    Word word = *(const volatile Word*)(words + c);
+    missing |= word == 0;
+    float count = 2 * min(CHUNK, pairs - c % chunks * CHUNK);
+    float share = __fdividef(count, own + count);
+    float d = __uint_as_float((unsigned)word) - mean;
+    mean += d * share;
+    squares += __uint_as_float((unsigned)(word >> 32)) + d * d * own * share;
+    own += count;
   }
-  return a;
+  float size = 2.0f * pairs * depth;
+  float2 m = warp_joined(mean, squares, own, size);
+  float scale = rsqrtf(m.y / size + 1e-5f);
+  return make_float2(m.x, __any_sync(0xffffffffu, missing) ? -1.0f : scale);
 }
 
 // What a thread has of a chunk; a warp's numbers lie together.
@@ -52,24 +66,23 @@ __device__ void load(float2* v, const float2* plane, int first, int pairs) {
   }
 }
 
-__device__ void store(const float2* v, float2* plane, int first, int pairs, unsigned long long stats, float w,
-                      float h) {
-  float mean = __uint_as_float((unsigned)stats);
-  float scale = __uint_as_float((unsigned)(stats >> 32)) * w;
+__device__ void store(const float2* v, float2* plane, int first, int pairs, float2 stats, float w, float h) {
+  float scale = stats.y * w;
   #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
     if (first + 32 * k < pairs) {
-      __stcs(plane + first + 32 * k, make_float2((v[k].x - mean) * scale + h, (v[k].y - mean) * scale + h));
+      __stcs(plane + first + 32 * k, make_float2((v[k].x - stats.x) * scale + h, (v[k].y - stats.x) * scale + h));
     }
   }
 }
 
-__device__ float4 warp_moments(const float2* v, int first, int pairs) {
-  int count = 2 * max(0, min(32 * STEPS, pairs - first + (int)threadIdx.x % 32));
+// Mean, squares about it and count of a warp's numbers.
+__device__ float3 warp_moments(const float2* v, int first, int pairs) {
+  float count = 2 * max(0, min(32 * STEPS, pairs - first + (int)threadIdx.x % 32));
   float sum = 0.0f;
   #pragma unroll
   for (int k = 0; k < STEPS; ++k) sum += v[k].x + v[k].y;
-  float mean = __fdividef(warp_sum(sum), max(count, 1));
+  float mean = __fdividef(warp_sum(sum), fmaxf(count, 1.0f));
   float squares = 0.0f;
   #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
@@ -77,94 +90,90 @@ __device__ float4 warp_moments(const float2* v, int first, int pairs) {
     float b = v[k].y - mean;
     if (first + 32 * k < pairs) squares += a * a + b * b;
   }
-  return make_float4(mean, warp_sum(squares), count, 0.0f);
+  return make_float3(mean, warp_sum(squares), count);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 6)
-pipeline(const float2* x, const float* weight, const float* bias, float2* out, float4* parts, unsigned* arrived,
-         unsigned long long* stats, int* missed, int pairs, int chunks, int channels, int depth, int total, int lag) {
-  __shared__ float4 part[8];
-  __shared__ unsigned long long found;
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+pipeline(const float2* x, const float* weight, const float* bias, float2* out, Word* words, int* missed, int pairs,
+         int chunks, int channels, int depth, int total, int lag) {
+  __shared__ float3 part[THREADS / 32];
+  __shared__ float2 stats;
   int t = threadIdx.x;
   int b = blockIdx.x;
-  int old = b - lag;
-  int plane = b / chunks;
-  int first = first_of(b, chunks);
+  int ahead = first_of(b, chunks);
   float2 v[STEPS];
-  if (b < total) load(v, x + (size_t)plane * pairs, first, pairs);
-  int old_plane = max(old, 0) / chunks;
-  int old_first = first_of(max(old, 0), chunks);
-  float w = weight[old_plane % channels];
-  float h = bias[old_plane % channels];
+  if (b < total) load(v, x + (size_t)(b / chunks) * pairs, ahead, pairs);
+  int old = b - lag;
+  int plane = max(old, 0) / chunks;
+  int first = first_of(max(old, 0), chunks);
+  float w = weight[plane % channels];
+  float h = bias[plane % channels];
   float2 u[STEPS];
-  if (old >= 0) load(u, x + (size_t)old_plane * pairs, old_first, pairs);
+  if (old >= 0) {
+    load(u, x + (size_t)plane * pairs, first, pairs);
+    if (t < 32) {
+      float2 s = group_stats(words + (size_t)(plane / depth) * (chunks * depth), chunks, pairs, depth);
+      if (t == 0) stats = s;
+    }
+  }
   if (b < total) {
-    float4 m = warp_moments(v, first, pairs);
+    float3 m = warp_moments(v, ahead, pairs);
     if (t % 32 == 0) part[t / 32] = m;
   }
-  if (t == 32) found = old >= 0 ? *(volatile unsigned long long*)(stats + old_plane / depth) : 0;
   __syncthreads();
-  if (t < 32 && b < total) {
-    float4 m = warp_joined(t < 8 ? part[t] : make_float4(0.0f, 0.0f, 0.0f, 0.0f));
-    int group = plane / depth;
-    int members = chunks * depth;
-    unsigned before = 0;
-    if (t == 0) {
-      parts[b] = m;
-      __threadfence();
-      before = atomicAdd(arrived + group, 1u);
-    }
-    if (__shfl_sync(0xffffffffu, before, 0) == members - 1) {
-      __threadfence();
-      m = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      for (int c = t; c < members; c += 32) m = joined(m, __ldcg(parts + (size_t)group * members + c));
-      m = warp_joined(m);
-      float scale = rsqrtf(m.y / m.z + 1e-5f);
-      unsigned long long word = (unsigned long long)__float_as_uint(scale) << 32 | __float_as_uint(m.x);
-      if (t == 0) *(volatile unsigned long long*)(stats + group) = word;
-    }
+  if (t >= THREADS - 32 && b < total) {
+    float3 p = t % 32 < THREADS / 32 ? part[t % 32] : make_float3(0.0f, 0.0f, 0.0f);
+    float2 m = warp_joined(p.x, p.y, p.z, 2 * min(CHUNK, pairs - b % chunks * CHUNK));
+    Word word = (Word)__float_as_uint(m.y) << 32 | __float_as_uint(m.x);
+    if (t % 32 == 0) *(volatile Word*)(words + b) = word != 0 ? word : 0x80000000u;  // a mean of -0
   }
   if (old < 0) return;
-  if (found != 0) {
-    store(u, out + (size_t)old_plane * pairs, old_first, pairs, found, w, h);
+  if (stats.y != -1.0f) {
+    store(u, out + (size_t)plane * pairs, first, pairs, stats, w, h);
   } else if (t == 0) {
     missed[1 + atomicAdd(missed, 1)] = old;
   }
 }
 
 extern "C" __global__ void leftovers(const float2* x, const float* weight, const float* bias, float2* out,
-                                     const unsigned long long* stats, const int* missed, int pairs, int chunks,
-                                     int channels, int depth) {
+                                     const Word* words, const int* missed, int pairs, int chunks, int channels,
+                                     int depth) {
+  __shared__ float2 stats;
   for (int n = blockIdx.x; n < missed[0]; n += gridDim.x) {
     int chunk = missed[1 + n];
     int plane = chunk / chunks;
     int first = first_of(chunk, chunks);
     float2 v[STEPS];
     load(v, x + (size_t)plane * pairs, first, pairs);
+    if (threadIdx.x < 32) {
+      float2 s = group_stats(words + (size_t)(plane / depth) * (chunks * depth), chunks, pairs, depth);
+      if (threadIdx.x == 0) stats = s;
+    }
+    __syncthreads();
     int c = plane % channels;
-    store(v, out + (size_t)plane * pairs, first, pairs, stats[plane / depth], weight[c], bias[c]);
+    store(v, out + (size_t)plane * pairs, first, pairs, stats, weight[c], bias[c]);
+    __syncthreads();
   }
 }
 '''
 pipeline = cp.RawKernel(source, "pipeline")
 leftovers = cp.RawKernel(source, "leftovers")
+CHUNK = 2048  # float2, as in the source
+AHEAD = 768  # chunks by which the statistics lead beyond a group: more than run at a time
 
 
 def forward(x, gn_weight, gn_bias):
     batch, channels, height, width = x.shape
     depth = channels // 8  # planes of a group
-    planes = batch * channels
     pairs = height * width // 2
-    chunks = (pairs + 1023) // 1024
-    total = planes * chunks
-    lag = min(total, 1536 + depth * chunks)
-    parts = cp.empty((total, 4), cp.float32)
-    arrived = cp.zeros((batch * 8,), cp.uint32)
-    stats = cp.zeros((batch * 8,), cp.uint64)
+    chunks = (pairs + CHUNK - 1) // CHUNK
+    total = batch * channels * chunks
+    lag = min(total, AHEAD + depth * chunks)
+    words = cp.zeros((total,), cp.uint64)
     missed = cp.zeros((total + 1,), cp.int32)
     out = cp.empty(x.shape, cp.float32)
-    affine = (gn_weight, gn_bias)
+    arrays = (x, gn_weight, gn_bias, out, words, missed)
     sizes = (pairs, chunks, channels, depth)
-    pipeline((total + lag,), (256,), (x, *affine, out, parts, arrived, stats, missed, *sizes, total, lag))
-    leftovers((min(total, 1056),), (256,), (x, *affine, out, stats, missed, *sizes))
+    pipeline((total + lag,), (256,), (*arrays, *sizes, total, lag))
+    leftovers((min(total, 528),), (256,), (*arrays, *sizes))
     return out

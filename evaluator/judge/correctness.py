@@ -37,21 +37,23 @@ def _draws(effort: Effort, name: str) -> int:
     return effort.plain_seeds if name == "plain" else effort.hidden_seeds
 
 
-def check_orders(bench: Workbench, outputs: Sequence[Sequence[Array]], expected: Expected, task: Task) -> None:
-    """Outputs of the same input in several runs must agree within the bound. Raises `nondeterministic`."""
+def disagreement(
+    bench: Workbench, outputs: Sequence[Array], again: Sequence[Array], expected: Expected, task: Task
+) -> ProgramFault | None:
+    """Outputs of the same input in two runs must agree within the bound; `nondeterministic` where they do not."""
     bounds = bounds_of(expected, task.family, task.precision)
-    for other in outputs[1:]:
-        for index, (one, two, bound) in enumerate(zip(outputs[0], other, bounds, strict=True)):
-            difference = bench.compare(two, one.astype(np.float64))
-            # Each may be off by its bound to either side. Sums of atomics in another order are no race.
-            if difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element:
-                raise ProgramFault(
-                    Outcome.NONDETERMINISTIC,
-                    Rung.CORRECTNESS,
-                    f"another order of threads changes output {index} at flat index {difference.worst_index} from "
-                    f"{difference.worst_expected:.9g} to {difference.worst_seen:.9g}; look for a missing "
-                    "__syncthreads() or threads that write one element",
-                )
+    for index, (one, two, bound) in enumerate(zip(outputs, again, bounds, strict=True)):
+        difference = bench.compare(two, one.astype(np.float64))
+        # Each may be off by its bound to either side. Sums of atomics in another order are no race.
+        if difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element:
+            return ProgramFault(
+                Outcome.NONDETERMINISTIC,
+                Rung.CORRECTNESS,
+                f"another order of threads changes output {index} at flat index {difference.worst_index} from "
+                f"{difference.worst_expected:.9g} to {difference.worst_seen:.9g}; look for a missing "
+                "__syncthreads() or threads that write one element",
+            )
+    return None
 
 
 def judge_case(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task, case: Case) -> CaseError:
@@ -75,7 +77,8 @@ def check_cases(
         if not _worst(bench, report.outputs, expected, task).ok:
             # The same input in another order tells a race from a plain mistake.
             again = guarded_run(session, expected.inputs, PASSES[(number + 1) % len(PASSES)], case.seed)
-            check_orders(bench, [report.outputs, again.outputs], expected, task)
+            if fault := disagreement(bench, report.outputs, again.outputs, expected, task):
+                raise fault
         yield judge_case(bench, report.outputs, expected, task, case)
         del report, expected  # gigabytes, perhaps, that the next case needs
 

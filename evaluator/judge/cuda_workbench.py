@@ -63,8 +63,7 @@ class CudaWorkbench:
         try:
             found = self._evaluate(task, size, case, seed)
         except cp.cuda.memory.OutOfMemoryError:  # at the largest sizes there is room for little else
-            self._cache.clear()
-            self.tidy()
+            self.make_room()
             found = self._evaluate(task, size, case, seed)
         self._keep(key, found)
         return found
@@ -83,7 +82,7 @@ class CudaWorkbench:
         return comparison.compare(seen, exact)
 
     def open(self, compiled: CompiledPlan) -> Session:
-        return Session(self.device, self.timer, compiled, self._limits)
+        return Session(self.device, self.timer, compiled, self._limits, self.make_room)
 
     def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:
         plan, arguments = compiled.plan, list(compiled.arguments)
@@ -136,7 +135,16 @@ class CudaWorkbench:
         return max(0.0, 1e6 * (written + read - self.device.l2_bytes) / peak)
 
     def tidy(self) -> None:
-        """Gives back to the device what the last program took."""
+        """Gives back to the device what the last program took, and what the next one will not ask for again."""
+        kept = self._references and any(each is self._references[1] for each in self._cache.values())
+        if not kept:
+            self.forget_references()
+        cp.get_default_memory_pool().free_all_blocks()
+
+    def make_room(self) -> None:
+        """Gives back everything that can be made anew."""
+        self._cache.clear()
+        self.forget_references()
         cp.get_default_memory_pool().free_all_blocks()
 
     def _keep(self, key: tuple, found: Expected) -> None:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from evaluator.judge.clock import Clock, ClockedSession
-from evaluator.judge.correctness import Case, check_cases, check_orders, judge_case, schedule, worst_of_each
+from evaluator.judge.correctness import Case, check_cases, disagreement, judge_case, schedule, worst_of_each
 from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
@@ -44,13 +44,18 @@ def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
         opened = bench.open(exam.compiled)
     with opened as session:
         with found.rung(Rung.MEMORY_SAFETY):
-            reports = [guarded_run(session, first.inputs, how, cases[0].seed) for how in PASSES[:3]]
-            found.peak_bytes = reports[0].peak_bytes
+            report = guarded_run(session, first.inputs, PASSES[0], cases[0].seed)
+            found.peak_bytes = report.peak_bytes
+            disagreements = [  # one run at a time, since outputs may be gigabytes
+                disagreement(bench, report.outputs, again.outputs, first, task)
+                for again in (guarded_run(session, first.inputs, how, cases[0].seed) for how in PASSES[1:3])
+            ]
             _replay(bench, session, exam, first)
         with found.rung(Rung.CORRECTNESS):
-            check_orders(bench, [report.outputs for report in reports], first, task)
-            found.errors = [judge_case(bench, reports[0].outputs, first, task, cases[0])]
-            del reports  # outputs may be gigabytes
+            for fault in filter(None, disagreements):
+                raise fault
+            found.errors = [judge_case(bench, report.outputs, first, task, cases[0])]
+            del report
             for error in check_cases(bench, session, task, size, cases[1:]):
                 found.errors = worst_of_each([*found.errors, error])
             if exam.effort.knock_out:

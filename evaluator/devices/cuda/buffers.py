@@ -1,7 +1,7 @@
 """The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import cupy as cp
 import numpy as np
@@ -55,8 +55,8 @@ class Buffers:
 class GuardedBuffers(Buffers):
     """Buffers between unmapped pages, with canaries in what is left of their own pages."""
 
-    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str):
-        self._guarded = [_guarded(device, buffer.nbytes, guard == "right") for buffer in plan.buffers]
+    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, make_room: Callable[[], None]):
+        self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
         super().__init__(plan, [guarded.address for guarded in self._guarded], self._guarded)
 
     def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
@@ -168,10 +168,10 @@ class TimedBuffers(Buffers):
         return differs(self.array(number), given)
 
 
-def _guarded(device: _core.CudaDevice, nbytes: int, right: bool) -> _core.GuardedBuffer:
-    """Memory from the driver; what CuPy's pool only keeps for later is given up where the driver has none left."""
+def _guarded(device: _core.CudaDevice, nbytes: int, right: bool, make_room: Callable[[], None]) -> _core.GuardedBuffer:
+    """Memory from the driver; what is only kept for later is given up where the driver has none left."""
     try:
         return _core.GuardedBuffer(device, nbytes, right)
     except _core.CudaError:
-        cp.get_default_memory_pool().free_all_blocks()
+        make_room()
         return _core.GuardedBuffer(device, nbytes, right)

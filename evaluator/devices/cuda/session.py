@@ -37,9 +37,20 @@ class Session:
     one set of buffers and a graph, recorded at the first of them.
     """
 
-    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, compiled: CompiledPlan, limits: Limits):
-        """Raises ProgramFault `launch_error` where the driver does not take the plan's cubins."""
+    def __init__(
+        self,
+        device: _core.CudaDevice,
+        timer: _core.CudaTimer,
+        compiled: CompiledPlan,
+        limits: Limits,
+        make_room: Callable[[], None],
+    ):
+        """`make_room` gives up memory that others hold for later, once the device has too little left.
+
+        Raises ProgramFault `launch_error` where the driver does not take the plan's cubins.
+        """
         self._device, self._timer, self._compiled, self._limits = device, timer, compiled, limits
+        self._make_room = make_room
         self._plan: Plan = compiled.plan
         self._executable = self._driver(lambda: Executable(device, compiled), Rung.LAUNCH)
         self._globals = self._driver(self._executable.globals, Rung.LAUNCH)
@@ -65,7 +76,8 @@ class Session:
         """
         self._inputs = list(inputs)
         self._restore_globals()
-        buffers = self._driver(lambda: GuardedBuffers(self._device, self._plan, guard), Rung.MEMORY_SAFETY)
+        open_guarded = functools.partial(GuardedBuffers, self._device, self._plan, guard, self._make_room)
+        buffers = self._driver(open_guarded, Rung.MEMORY_SAFETY)
         left = self._judged_run(buffers, seed)
         if any(left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: what another poison survives in as well is unwritten.
@@ -183,8 +195,15 @@ class Session:
         self._driver(lambda: self._device.wait(self._limits.kernel_s), rung)
 
     def _driver(self, call: Callable, rung: Rung):
-        """The call's result; what the driver says against it is a fault of the program."""
+        """The call's result; what the driver says against it is a fault of the program.
+
+        What runs out of memory is called a second time, with more room.
+        """
         try:
+            try:
+                return call()
+            except cp.cuda.memory.OutOfMemoryError:
+                self._make_room()
             return call()
         except (_core.CudaError, _core.CudaDeadline) as error:
             raise faults.fault(error, rung) from error

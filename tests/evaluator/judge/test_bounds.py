@@ -49,6 +49,14 @@ def test_integral_outputs_must_be_equal():
     assert "equality expected" in describe(off, "integers", 1, (12,))
 
 
+def test_equality_is_not_asked_of_a_class_that_may_round_its_operands():
+    exact = np.arange(12.0)
+    answer = expected(exact=exact, integral=True)
+    seen = [np.asarray(exact * (1 + 2.0**-12), np.float32)]
+    assert measure(seen, answer, "convolution", "tf32")[0].ok
+    assert not measure(seen, answer, "convolution", "fp32")[0].ok
+
+
 def test_indices_must_be_equal():
     indices = np.arange(6)
     answer = expected(exact=indices.astype(float), reference=indices)

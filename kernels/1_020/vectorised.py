@@ -1,8 +1,8 @@
 """Four float4 per thread.
 
 The function is a few instructions, so the memory system sets the pace: one read and one write per element. A thread
-takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap (`__restrict__`) the
-compiler may start all four loads before the first store.
+takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap
+(`__restrict__`) all four loads start before the first store.
 
 Techniques: float4 loads, several items per thread, independent loads in flight
 """
@@ -18,17 +18,15 @@ extern "C" __global__ void leaky_relu_vec(const float* __restrict__ x, float* __
   float4* out4 = (float4*)out;
   long long count = size / 4;
   long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  float4 v[4];
   #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    if (i < count) {
-      float4 v = x4[i];
-      v.x = leaky_relu(v.x);
-      v.y = leaky_relu(v.y);
-      v.z = leaky_relu(v.z);
-      v.w = leaky_relu(v.w);
-      out4[i] = v;
-    }
-    i += 256;
+    if (i + 256 * k < count) v[k] = x4[i + 256 * k];
+  }
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i + 256 * k >= count) break;
+    out4[i + 256 * k] = make_float4(leaky_relu(v[k].x), leaky_relu(v[k].y), leaky_relu(v[k].z), leaky_relu(v[k].w));
   }
   long long rest = 4 * count + threadIdx.x;
   if (blockIdx.x == 0 && rest < size) out[rest] = leaky_relu(x[rest]);

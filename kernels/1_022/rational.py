@@ -1,15 +1,16 @@
 """tanh as a quotient of polynomials, four float4 per thread.
 
-tanhf costs branches and an exponential. Up to 7.905 tanh equals x P(x^2) / Q(x^2), with polynomials of degree 6 and 3, to within a
-few units in the last place of float32, and beyond that it is 1 in float32. No branch, no exponential, the same work for
-every element: on a GPU the function hides under the memory traffic. Coefficients are those that Eigen and XLA use.
+tanhf costs branches and an exponential. Up to 7.905 tanh equals x P(x^2) / Q(x^2), with polynomials of degree 6 and 3,
+to within a few units in the last place of float32, and beyond that it is 1 in float32. No branch, no exponential, the
+same work for every element: on a GPU the function hides under the memory traffic. Coefficients are those that Eigen and
+XLA use.
 
 Techniques: rational approximation, float4 loads, several items per thread, branch-free selection
 """
 import cupy as cp
 
 source = r'''
-__device__ float tanh_rational(float v) {
+__device__ float rational(float v) {
   float x = v > 7.90531110763549805f ? 7.90531110763549805f : v;
   x = x < -7.90531110763549805f ? -7.90531110763549805f : x;
   float s = x * x;
@@ -32,20 +33,18 @@ extern "C" __global__ void tanh_vec(const float* __restrict__ x, float* __restri
   float4* out4 = (float4*)out;
   long long count = size / 4;
   long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  float4 v[4];
   #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    if (i < count) {
-      float4 v = x4[i];
-      v.x = tanh_rational(v.x);
-      v.y = tanh_rational(v.y);
-      v.z = tanh_rational(v.z);
-      v.w = tanh_rational(v.w);
-      out4[i] = v;
-    }
-    i += 256;
+    if (i + 256 * k < count) v[k] = x4[i + 256 * k];
+  }
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i + 256 * k >= count) break;
+    out4[i + 256 * k] = make_float4(rational(v[k].x), rational(v[k].y), rational(v[k].z), rational(v[k].w));
   }
   long long rest = 4 * count + threadIdx.x;
-  if (blockIdx.x == 0 && rest < size) out[rest] = tanh_rational(x[rest]);
+  if (blockIdx.x == 0 && rest < size) out[rest] = rational(x[rest]);
 }
 '''
 tanh_vec = cp.RawKernel(source, "tanh_vec")

@@ -1,9 +1,9 @@
 """Logarithm of w = 1 + exp(v) corrected for the rounding of w, four float4 per thread.
 
-log1p is several times as dear as log. With e = exp(v) and w = 1 + e rounded, log(w) e / (w - 1) is log(1 + e) to a few units in
-the last place, since the rounding of w cancels; where w is 1 the result is e itself. A thread takes four coalesced float4,
-256 apart: index arithmetic is paid once for sixteen elements, and as the arrays do not overlap (`__restrict__`) loads of
-the next float4 run under the arithmetic of this one.
+log1p is several times as dear as log. With e = exp(v) and w = 1 + e rounded, log(w) e / (w - 1) is log(1 + e) to a few
+units in the last place, since the rounding of w cancels; where w is 1 the result is e itself. A thread takes four
+coalesced float4, 256 apart: index arithmetic is paid once for sixteen elements, and all four loads are in flight before
+the arithmetic of the first begins.
 
 Techniques: algebra, float4 loads, several items per thread, independent loads in flight
 """
@@ -22,17 +22,15 @@ extern "C" __global__ void softplus_vec(const float* __restrict__ x, float* __re
   float4* out4 = (float4*)out;
   long long count = size / 4;
   long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  float4 v[4];
   #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    if (i < count) {
-      float4 v = x4[i];
-      v.x = softplus(v.x);
-      v.y = softplus(v.y);
-      v.z = softplus(v.z);
-      v.w = softplus(v.w);
-      out4[i] = v;
-    }
-    i += 256;
+    if (i + 256 * k < count) v[k] = x4[i + 256 * k];
+  }
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i + 256 * k >= count) break;
+    out4[i + 256 * k] = make_float4(softplus(v[k].x), softplus(v[k].y), softplus(v[k].z), softplus(v[k].w));
   }
   long long rest = 4 * count + threadIdx.x;
   if (blockIdx.x == 0 && rest < size) out[rest] = softplus(x[rest]);

@@ -2,7 +2,7 @@
 
 Positive inputs cost a few instructions and negative ones an exponential, so the memory system sets the pace: one read
 and one write per element. A thread takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the
-arrays do not overlap (`__restrict__`) the compiler may start all four loads before the first store.
+arrays do not overlap (`__restrict__`) all four loads start before the first store.
 
 Techniques: float4 loads, several items per thread, independent loads in flight
 """
@@ -18,17 +18,15 @@ extern "C" __global__ void elu_vec(const float* __restrict__ x, float* __restric
   float4* out4 = (float4*)out;
   long long count = size / 4;
   long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  float4 v[4];
   #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    if (i < count) {
-      float4 v = x4[i];
-      v.x = elu(v.x);
-      v.y = elu(v.y);
-      v.z = elu(v.z);
-      v.w = elu(v.w);
-      out4[i] = v;
-    }
-    i += 256;
+    if (i + 256 * k < count) v[k] = x4[i + 256 * k];
+  }
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i + 256 * k >= count) break;
+    out4[i + 256 * k] = make_float4(elu(v[k].x), elu(v[k].y), elu(v[k].z), elu(v[k].w));
   }
   long long rest = 4 * count + threadIdx.x;
   if (blockIdx.x == 0 && rest < size) out[rest] = elu(x[rest]);

@@ -1,8 +1,8 @@
 """Four float4 per thread.
 
 The function is a few instructions, so the memory system sets the pace: one read and one write per element. A thread
-takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap (`__restrict__`) the
-compiler may start all four loads before the first store.
+takes four coalesced float4, 256 apart, pays for index arithmetic once, and as the arrays do not overlap
+(`__restrict__`) all four loads start before the first store.
 
 Techniques: float4 loads, several items per thread, independent loads in flight
 """
@@ -19,17 +19,15 @@ extern "C" __global__ void hardtanh_vec(const float* __restrict__ x, float* __re
   float4* out4 = (float4*)out;
   long long count = size / 4;
   long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+  float4 v[4];
   #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    if (i < count) {
-      float4 v = x4[i];
-      v.x = hardtanh(v.x);
-      v.y = hardtanh(v.y);
-      v.z = hardtanh(v.z);
-      v.w = hardtanh(v.w);
-      out4[i] = v;
-    }
-    i += 256;
+    if (i + 256 * k < count) v[k] = x4[i + 256 * k];
+  }
+  #pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (i + 256 * k >= count) break;
+    out4[i + 256 * k] = make_float4(hardtanh(v[k].x), hardtanh(v[k].y), hardtanh(v[k].z), hardtanh(v[k].w));
   }
   long long rest = 4 * count + threadIdx.x;
   if (blockIdx.x == 0 && rest < size) out[rest] = hardtanh(x[rest]);

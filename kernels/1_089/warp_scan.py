@@ -1,48 +1,58 @@
-"""One warp per row: 32 elements per lane, lane totals scanned by shuffles.
+"""One warp per row: tiles of 1,024 elements turned around in shared memory, totals of lanes scanned by shuffles.
 
-A tile is 1,024 elements. A lane adds up its eight float4, five shuffles give the sum of the lanes before it, and a second walk
-over the same 128 bytes, one cache line that is still in L1, writes the running sums. Inside a float4 the four partial sums do not
-wait for the running one, so the chain of dependent additions is a quarter as long. There is no shared memory and no barrier.
-Rows are a multiple of four long at every size.
+A lane loads and stores every 32nd float4 of a tile, so global accesses are coalesced, but sums 32 neighbours: shared
+memory turns one order into the other, one float4 in nine left free against bank conflicts. Five shuffles then serve 32
+elements of a lane. Each element is read once and written once, and no warp waits for another, so that while some work
+on their tile the loads of others are in flight. Rows are a multiple of four long at every size.
 
-Techniques: warp per row, float4 loads, several items per thread, warp shuffles
+Techniques: warp per row, shared-memory transposition, float4 loads, several items per thread, warp shuffles
 """
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void cumsum_warp(const float* x, float* out, int rows, int columns) {
+extern "C" __global__ void cumsum_warp(const float4* x, float4* out, int rows, int vectors) {
+  __shared__ float4 tiles[4][288];
   int lane = threadIdx.x;
   int r = blockIdx.x * blockDim.y + threadIdx.y;
   if (r >= rows) return;
-  const float* row = x + (size_t)r * columns;
-  float* y = out + (size_t)r * columns;
+  const float4* row = x + (size_t)r * vectors;
+  float4* y = out + (size_t)r * vectors;
+  float4* across = tiles[threadIdx.y] + lane + lane / 8;
+  float4* along = tiles[threadIdx.y] + 9 * lane;
   float carry = 0.0f;
-  for (int tile = 0; tile < columns; tile += 1024) {
-    int first = tile + 32 * lane;
-    int last = min(first + 32, columns);
+  for (int i = lane; i < vectors + lane; i += 256) {
+    #pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      across[36 * j] = i + 32 * j < vectors ? row[i + 32 * j] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+    __syncwarp();
+    float4 v[8];
     float own = 0.0f;
-    for (int i = first; i < last; i += 4) {
-      float4 v = *(const float4*)(row + i);
-      own += (v.x + v.y) + (v.z + v.w);
+    #pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      v[j] = along[j];
+      v[j].x += own;
+      v[j].y += v[j].x;
+      v[j].z += v[j].y;
+      v[j].w += v[j].z;
+      own = v[j].w;
     }
     float scan = own;
     for (int d = 1; d < 32; d *= 2) {
       float left = __shfl_up_sync(0xffffffffu, scan, d);
       if (lane >= d) scan += left;
     }
-    float sum = carry + (scan - own);
-    for (int i = first; i < last; i += 4) {
-      float4 v = *(const float4*)(row + i);
-      float ab = v.x + v.y;
-      float cd = v.z + v.w;
-      v.x += sum;
-      v.y = sum + ab;
-      v.z = sum + (ab + v.z);
-      v.w = sum + (ab + cd);
-      sum = v.w;
-      *(float4*)(y + i) = v;
+    float before = carry + (scan - own);
+    carry += __shfl_sync(0xffffffffu, scan, 31);
+    #pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      along[j] = make_float4(before + v[j].x, before + v[j].y, before + v[j].z, before + v[j].w);
     }
-    if (tile + 1024 < columns) carry = __shfl_sync(0xffffffffu, sum, 31);
+    __syncwarp();
+    #pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      if (i + 32 * j < vectors) y[i + 32 * j] = across[36 * j];
+    }
   }
 }
 '''
@@ -52,5 +62,5 @@ cumsum_warp = cp.RawKernel(source, "cumsum_warp")
 def forward(x):
     rows, columns = x.shape
     out = cp.empty((rows, columns), cp.float32)
-    cumsum_warp(((rows + 3) // 4,), (32, 4), (x, out, rows, columns))
+    cumsum_warp(((rows + 3) // 4,), (32, 4), (x, out, rows, columns // 4))
     return out

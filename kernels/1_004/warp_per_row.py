@@ -1,8 +1,8 @@
 """One warp per row, float4 loads, the parts added by shuffles.
 
-The matrix is read once, so bytes in flight decide. A lane holds four float4 loads of its row in flight with four separate
-sums; one warp needs five shuffles and no shared memory or barrier for its row. 2,048 rows of a million columns are
-2,048 warps with 64 bytes per lane in flight, enough to cover the latency of device memory.
+The matrix is read once, so bytes in flight decide. A lane holds four float4 loads of its row in flight with four
+separate sums; one warp needs five shuffles and no shared memory or barrier for its row. 2,048 rows of a million columns
+are 2,048 warps with 64 bytes per lane in flight, enough to cover the latency of device memory.
 
 Techniques: warp per row, float4 loads, independent accumulators, warp shuffles
 """

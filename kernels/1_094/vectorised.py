@@ -1,9 +1,9 @@
 """float4 loads, a grid that fits the size, warp shuffles, and a second kernel in place of atomics.
 
-Both arrays are read once, so bytes in flight decide: a thread takes at least sixteen float4 of each with four separate sums.
-The grid is at most 2,112 blocks, sixteen on each multiprocessor of an H200, and smaller where that would leave threads with
-less to do. A block ends in five shuffles and one barrier, and writes its part; one block adds the parts in a fixed order, so
-the result is the same at every run.
+Both arrays are read once, so bytes in flight decide: a thread takes at least sixteen float4 of each with four separate
+sums. The grid is at most 2,112 blocks, sixteen on each multiprocessor of an H200, and smaller where that would leave
+threads with less to do. A block ends in five shuffles and one barrier, and writes its part; one block adds the parts in
+a fixed order, so the result is the same at every run.
 
 Techniques: float4 loads, independent accumulators, warp shuffles, two kernels instead of atomics
 """

@@ -1,13 +1,13 @@
 """TF32 tensor cores; the weights stay in registers while a block walks through a slab of three planes.
 
-The convolution is a product of the weights (output channel by 27 taps x 3 input channels) with shifted x. A warp keeps 32
-output channels of all weights in registers as fragments, so x is all that is ever loaded: a block takes 32 columns of
-an output plane and goes down row by row, one row of the three planes and channels of x at a time in shared memory, the next
-on its way. A fragment of x (9 taps x 3 channels, padded from 27 to 32, by 16 columns) serves all three rows of taps at once,
-because the sums of three output rows are in flight. What lies behind an element of a fragment is an offset into the tile,
-kept in registers; which element a lane holds is asked of the hardware once, by loading a table of indices. Little but
-the outputs is left to move, and they leave through shared memory in runs.
-Three input channels, 3 x 3 x 3 taps.
+The convolution is a product of the weights (output channel by 27 taps x 3 input channels) with shifted x. A warp keeps
+32 output channels of all weights in registers as fragments, so x is all that is ever loaded: a block takes 32 columns
+of an output plane and goes down row by row, one row of the three planes and channels of x at a time in shared memory,
+the next on its way. A fragment of x (9 taps x 3 channels, padded from 27 to 32, by 16 columns) serves all three rows
+of taps at once, because the sums of three output rows are in flight. What lies behind an element of a fragment is an
+offset into the tile, kept in registers; which element a lane holds is asked of the hardware once, by loading a table
+of indices. Little but the outputs is left to move, and they leave through shared memory in runs. Three input channels,
+3 x 3 x 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register-resident weights, rolling accumulators, double buffering
 """
@@ -21,7 +21,7 @@ typedef wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::r
 typedef wmma::fragment<wmma::accumulator, 16, 16, 8, float> Sums;
 
 const int kSteps = 4;      // of 8 out of 27 (plane, column, channel) in a row of taps
-const int kPitch = 40;     // of the 34 columns of a plane's row: three times that is 24 modulo 32, against bank conflicts
+const int kPitch = 40;     // of the 34 columns of a plane's row: times 3 it is 24 modulo 32, against bank conflicts
 const int kTile = 9 * kPitch, kEach = (kTile + 127) / 128;
 const int kOutPitch = 20;  // of an output channel's 16 columns: 4 modulo 8 for the same reason
 
@@ -36,7 +36,8 @@ extern "C" __global__ void arrange(const float* w, float* arranged, int outputs,
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2)
-conv3d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int outputs, int size) {
+conv3d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int outputs,
+       int size) {
   __shared__ __align__(32) float tiles[2][kTile];
   __shared__ __align__(32) float results[4][32 * kOutPitch];
   int t = threadIdx.x, lane = t % 32, warp = t / 32;

@@ -1,14 +1,15 @@
 """TF32 tensor cores; the weights stay in registers while a block walks down the image.
 
-A transposed convolution of stride 1 is a product of the weights (output channel by 9 taps x input channels) with shifted x.
-All 576 weights of 64 output channels just fit into the registers of a multiprocessor: each of eight warps keeps those of 32
-output channels and 16 input channels as fragments, so x is all that is ever loaded. A block takes 16 columns and goes
-down row by row, one row of x (all channels) at a time in shared memory, the next on its way. A fragment of x serves all
-three rows of taps at once, because the sums of three output rows are in flight, and so feeds six products. The four parts
-of a sum meet in shared memory and leave while the next row is multiplied; half of the warps do that before their
-products, half after, so that tensor cores are not left idle. Fragments of x are filled by hand, because the shift by a tap
-breaks the alignment that load_matrix_sync wants; which element a lane holds is asked of the hardware once, by loading
-a table of indices. Up to 64 input channels (fewer are padded with zeros), any number of output channels, 3 x 3 taps.
+A transposed convolution of stride 1 is a product of the weights (output channel by 9 taps x input channels) with
+shifted x. All 576 weights of 64 output channels just fit into the registers of a multiprocessor: each of eight warps
+keeps those of 32 output channels and 16 input channels as fragments, so x is all that is ever loaded. A block takes 16
+columns and goes down row by row, one row of x (all channels) at a time in shared memory, the next on its way. A
+fragment of x serves all three rows of taps at once, because the sums of three output rows are in flight, and so feeds
+six products. The four parts of a sum meet in shared memory and leave while the next row is multiplied; half of the
+warps do that before their products, half after, so that tensor cores are not left idle. Fragments of x are filled by
+hand, because the shift by a tap breaks the alignment that load_matrix_sync wants; which element a lane holds is asked
+of the hardware once, by loading a table of indices. Up to 64 input channels (fewer are padded with zeros), any number
+of output channels, 3 x 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register-resident weights, rolling accumulators, split sums
 """

@@ -1,14 +1,14 @@
 """TF32 tensor cores on an implicit matrix product, with tiles of flattened planes.
 
-A transposed convolution of stride 1 is a product of the weights (output channel by 27 taps x input channels) with shifted x.
-A plane padded by two zeros on every side is one run of numbers, in which a tap is a constant shift, so a block takes 512
-neighbouring places of an output plane with no regard to rows (2 of 68 columns are for nothing) and 48 output channels.
-It goes through planes of taps and groups of 8 input channels: a step brings the padded run of x, zeros included, and
-nine taps of weights to shared memory, while the step before is multiplied. A warp keeps sums for 48 channels x 64 places,
-so that each fragment loaded is used three or four times. Weights are arranged beforehand in the order in which lanes hold
-them, one float4 each; fragments of x are filled by hand, because a shift breaks the alignment that load_matrix_sync wants.
-Which element a lane holds is asked of the hardware by loading a table of indices. Input planes outside x are left out.
-Planes of up to 64 x 64, 3 x 3 x 3 taps.
+A transposed convolution of stride 1 is a product of the weights (output channel by 27 taps x input channels) with
+shifted x. A plane padded by two zeros on every side is one run of numbers, in which a tap is a constant shift, so a
+block takes 512 neighbouring places of an output plane with no regard to rows (2 of 68 columns are for nothing) and 48
+output channels. It goes through planes of taps and groups of 8 input channels: a step brings the padded run of x,
+zeros included, and nine taps of weights to shared memory, while the step before is multiplied. A warp keeps sums for
+48 channels x 64 places, so that each fragment loaded is used three or four times. Weights are arranged beforehand in
+the order in which lanes hold them, one float4 each; fragments of x are filled by hand, because a shift breaks the
+alignment that load_matrix_sync wants. Which element a lane holds is asked of the hardware by loading a table of
+indices. Input planes outside x are left out. Planes of up to 64 x 64, 3 x 3 x 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register tiling, asynchronous copies, double buffering
 """
@@ -29,7 +29,7 @@ const int kTaps = 9 * 3 * 128;          // weights of a step: 9 taps x 48 output
 const int kStage = kTaps + 8 * kPitch;  // weights and x of a step
 const int kEach = (kPitch + kThreads - 1) / kThreads;
 
-// [48 outputs][plane of taps][8 inputs][tap][16 outputs][lane][4], rounded to TF32, zero where there is no such channel.
+// [48 outputs][plane of taps][8 inputs][tap][16 outputs][lane][4], rounded to TF32, zero where no such channel is.
 extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs, int groups) {
   __shared__ __align__(32) float table[128];
   for (int i = threadIdx.x; i < 128; i += 32) table[i] = i;

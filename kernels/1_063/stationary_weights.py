@@ -1,14 +1,15 @@
 """TF32 tensor cores; the weights stay in registers while a block walks down the image.
 
-The convolution is a product of the weights (output channel by 9 taps x input channels) with the shifted pixels. A warp keeps
-32 output channels of all 144 weights in registers as fragments, so a pixel is all that is ever loaded: a block of four warps
-takes 16 columns and goes down row by row, one row of x (18 columns, all channels) at a time in shared memory. A fragment
-of pixels serves all three rows of taps at once, because the sums of three output rows are in flight: row y of x is the last
-row of taps for output row y - 2, the middle one for y - 1, the first for y. So a loaded fragment feeds six products, x is read
-about once, and the next row is on its way while this one is multiplied. Fragments of pixels are filled by hand, because the
-shifts by a tap break the alignment that load_matrix_sync wants; which element a lane holds is asked of the hardware once, by
-loading a table of indices. Sums leave through shared memory, so that output rows of any width are written in runs.
-Up to 16 input channels (fewer are padded with zeros), any number of output channels, 3 x 3 taps.
+The convolution is a product of the weights (output channel by 9 taps x input channels) with the shifted pixels. A warp
+keeps 32 output channels of all 144 weights in registers as fragments, so a pixel is all that is ever loaded: a block
+of four warps takes 16 columns and goes down row by row, one row of x (18 columns, all channels) at a time in shared
+memory. A fragment of pixels serves all three rows of taps at once, because the sums of three output rows are in
+flight: row y of x is the last row of taps for output row y - 2, the middle one for y - 1, the first for y. So a loaded
+fragment feeds six products, x is read about once, and the next row is on its way while this one is multiplied.
+Fragments of pixels are filled by hand, because the shifts by a tap break the alignment that load_matrix_sync wants;
+which element a lane holds is asked of the hardware once, by loading a table of indices. Sums leave through shared
+memory, so that output rows of any width are written in runs. Up to 16 input channels (fewer are padded with zeros),
+any number of output channels, 3 x 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register-resident weights, rolling accumulators, double buffering
 """
@@ -37,8 +38,8 @@ extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, 
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2)
-conv2d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int inputs, int outputs,
-       int size, int tiles, int strip) {
+conv2d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int inputs,
+       int outputs, int size, int tiles, int strip) {
   __shared__ __align__(32) float pixels[2][16 * kPitch];
   __shared__ __align__(32) float results[4][32 * kOutPitch];
   int t = threadIdx.x, lane = t % 32, warp = t / 32;
@@ -90,7 +91,8 @@ conv2d(const float* __restrict__ x, const float* __restrict__ arranged, float* _
   __syncthreads();
   size_t plane = (size_t)width * width;
   int half = lane / 16 * 4, place = lane % 16;
-  float* target = out + (blockIdx.z * (size_t)outputs + channel + half) * plane + (size_t)first * width + column + place;
+  float* target = out + (blockIdx.z * (size_t)outputs + channel + half) * plane + (size_t)first * width;
+  target += column + place;
 
   for (int y = 0; y < rows; ++y) {
     row += size;

@@ -1,14 +1,14 @@
 """TF32 tensor cores; the weights stay in registers while a block walks along the signal.
 
-A transposed convolution of stride 1 is a product of the weights (output channel by 3 taps x input channels) with the signal
-shifted back by a tap. All 384 weights of 128 output channels just fit into the registers of a multiprocessor: each of
-eight warps keeps those of 32 output channels and half of the input channels as fragments, so the signal is all that is ever
-loaded. The block goes through it 32 positions at a time, all channels in shared memory, the next ones on their way
-meanwhile. The two halves of a sum meet in shared memory and leave in runs of 128 bytes while the next positions are
-multiplied; the warps of one half do that before their products, the others after, so that tensor cores are not left idle.
-Fragments of the signal are filled by hand, because the shift by a tap breaks the alignment that load_matrix_sync wants;
-which element a lane holds is asked of the hardware once, by loading a table of indices.
-Up to 128 input channels (fewer are padded with zeros), any number of output channels, 3 taps.
+A transposed convolution of stride 1 is a product of the weights (output channel by 3 taps x input channels) with the
+signal shifted back by a tap. All 384 weights of 128 output channels just fit into the registers of a multiprocessor:
+each of eight warps keeps those of 32 output channels and half of the input channels as fragments, so the signal is all
+that is ever loaded. The block goes through it 32 positions at a time, all channels in shared memory, the next ones on
+their way meanwhile. The two halves of a sum meet in shared memory and leave in runs of 128 bytes while the next
+positions are multiplied; the warps of one half do that before their products, the others after, so that tensor cores
+are not left idle. Fragments of the signal are filled by hand, because the shift by a tap breaks the alignment that
+load_matrix_sync wants; which element a lane holds is asked of the hardware once, by loading a table of indices. Up to
+128 input channels (fewer are padded with zeros), any number of output channels, 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register-resident weights, split sums, asynchronous copies
 """

@@ -1,12 +1,12 @@
 """TF32 tensor cores; the weights stay in registers while a block walks along the signal.
 
-The convolution is a product of the weights (output channel by 3 taps x input channels) with the shifted signal. A warp keeps
-32 output channels of all 192 weights in registers as fragments, so the signal is all that is ever loaded: a block of four
-warps goes through it 32 positions at a time, all channels in shared memory, the next ones on their way meanwhile. A
-fragment of the signal is filled by hand, because the shift by a tap breaks the alignment that load_matrix_sync wants; which
-element a lane holds is asked of the hardware once, by loading a table of indices. Sums leave through shared memory in
-runs of 128 bytes, whatever the length of a row. Two blocks on a multiprocessor cover each other's barriers.
-Up to 64 input channels (fewer are padded with zeros), any number of output channels, 3 taps.
+The convolution is a product of the weights (output channel by 3 taps x input channels) with the shifted signal. A warp
+keeps 32 output channels of all 192 weights in registers as fragments, so the signal is all that is ever loaded: a
+block of four warps goes through it 32 positions at a time, all channels in shared memory, the next ones on their way
+meanwhile. A fragment of the signal is filled by hand, because the shift by a tap breaks the alignment that
+load_matrix_sync wants; which element a lane holds is asked of the hardware once, by loading a table of indices. Sums
+leave through shared memory in runs of 128 bytes, whatever the length of a row. Two blocks on a multiprocessor cover
+each other's barriers. Up to 64 input channels (fewer are padded with zeros), any number of output channels, 3 taps.
 
 Techniques: tensor cores, implicit matrix product, register-resident weights, asynchronous copies, double buffering
 """
@@ -52,8 +52,8 @@ __device__ void stage(float* tile, const float* x, int inputs, int length, int s
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2)
-conv1d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int inputs, int outputs,
-       int length, int span) {
+conv1d(const float* __restrict__ x, const float* __restrict__ arranged, float* __restrict__ out, int inputs,
+       int outputs, int length, int span) {
   __shared__ __align__(32) float tiles[2][kInputs * kPitch];
   __shared__ __align__(32) float results[4][32 * kOutPitch];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

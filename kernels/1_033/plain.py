@@ -5,8 +5,8 @@ Techniques: shared-memory tree
 import cupy as cp
 
 source = r'''
-__device__ float reduce(float v) {
-  __shared__ float part[512];
+__device__ float reduce(double v) {
+  __shared__ double part[512];
   int t = threadIdx.x;
   __syncthreads();
   part[t] = v;
@@ -20,9 +20,9 @@ __device__ float reduce(float v) {
 
 extern "C" __global__ void batch_norm(const float* x, const float* w, const float* b, float* out, int batch, int n) {
   int c = blockIdx.x;
-  float mean = 0, scale = 1;
+  float mean = 0, scale;
   for (int pass = 0; pass < 3; ++pass) {
-    float sum = 0;
+    double sum = 0;
     for (int k = 0; k < batch; ++k) {
       size_t at = (size_t)n * (k * gridDim.x + c);
       for (int i = threadIdx.x; i < n; i += 512) {

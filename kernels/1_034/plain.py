@@ -5,8 +5,8 @@ Techniques: shared-memory tree
 import cupy as cp
 
 source = r'''
-__device__ float reduce(float v) {
-  __shared__ float part[128];
+__device__ float reduce(double v) {
+  __shared__ double part[128];
   int t = threadIdx.x;
   __syncthreads();
   part[t] = v;
@@ -22,7 +22,7 @@ extern "C" __global__ void instance_norm(const float* x, float* out, int n) {
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * n;
   out += (size_t)blockIdx.x * n;
-  float sum = 0;
+  double sum = 0;
   for (int i = t; i < n; i += 128) sum += x[i];
   float mean = reduce(sum) / n;
   sum = 0;

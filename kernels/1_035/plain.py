@@ -1,12 +1,12 @@
-"""One block per group: its mean, its variance, then the result.
+"""One block per group: mean, variance, then the result.
 
 Techniques: shared-memory tree
 """
 import cupy as cp
 
 source = r'''
-__device__ float reduce(float v) {
-  __shared__ float part[256];
+__device__ float reduce(double v) {
+  __shared__ double part[256];
   int t = threadIdx.x;
   __syncthreads();
   part[t] = v;
@@ -22,7 +22,7 @@ extern "C" __global__ void group_norm(const float* x, const float* w, const floa
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * n;
   out += (size_t)blockIdx.x * n;
-  float sum = 0;
+  double sum = 0;
   for (int i = t; i < n; i += 256) sum += x[i];
   float mean = reduce(sum) / n;
   sum = 0;

@@ -8,7 +8,7 @@ source = r'''
 extern "C" __global__ void sum_squares(const float* x, float* sum, long long size) {
   __shared__ float part[256];
   int t = threadIdx.x;
-  float s = 0.0f;
+  double s = 0;
   for (long long i = blockIdx.x * 256 + t; i < size; i += gridDim.x * 256) s += x[i] * x[i];
   part[t] = s;
   __syncthreads();
@@ -31,6 +31,6 @@ divide = cp.RawKernel(source, "divide")
 def forward(x):
     sum = cp.zeros((1,), cp.float32)
     out = cp.empty(x.shape, cp.float32)
-    sum_squares((512,), (256,), (x, sum, x.size))
+    sum_squares((256,), (256,), (x, sum, x.size))
     divide((512,), (256,), (x, sum, out, x.size))
     return out

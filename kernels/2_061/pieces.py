@@ -52,8 +52,8 @@ extern "C" __global__ void arrange(const float* w, float4* arranged, int inputs,
 
 __device__ float square(float v) { return v * v; }
 
-// kChannels channels, padded, in kInputs places: high parts, low parts, high parts again. Of four warps two lie above each
-// other along the outputs; a warp has kM x 16 outputs of 64 voxels.
+// kChannels channels, padded, in kInputs places: high parts, low parts, high parts again. Of four warps two lie above
+// each other along the outputs; a warp has kM x 16 outputs of 64 voxels.
 template <int kInputs, int kChannels, int kM>
 __global__ void __launch_bounds__(128, 2)
 conv(const float* __restrict__ x, const float4* __restrict__ weights, float* __restrict__ out,

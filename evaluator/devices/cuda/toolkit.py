@@ -3,15 +3,22 @@
 import dataclasses
 import functools
 import os
+import re
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from evaluator import _core
 from evaluator.records import Outcome, ProgramFault, Rung
 
 # Newest first. Names of the library in the nvidia wheels, and of the folders with their headers.
 _WHEEL_LIBRARIES = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
-_WHEEL_HEADERS = ("nvidia/cu13/include", "nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include")
+_WHEEL_HEADERS_13 = ("nvidia/cu13/include",)
+_WHEEL_HEADERS_12 = (
+    "nvidia/cuda_runtime/include",
+    "nvidia/cuda_nvcc/include",  # crt/, which mma.h includes
+    "nvidia/cuda_cccl/include",
+)
 _TOOLKIT_LIBRARIES = ("libnvrtc.so.13", "libnvrtc.so.12")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
 _MARK = "cuda_fp16.h"  # a folder without it holds no device headers
@@ -73,15 +80,39 @@ def _libraries() -> Iterator[Path]:
 
 
 def _headers(library: Path) -> Iterable[Path]:
-    """Folders with the headers of the library's own installation; NVRTC and headers of two releases do not mix."""
+    """Folders with the headers of the library's own installation, then what wheels lack from a toolkit.
+
+    NVRTC and headers of two releases do not mix.
+    """
     beside = [above / "include" for above in library.resolve().parents[:4]]
     site = next((above.parent for above in library.resolve().parents if above.name == "nvidia"), None)
-    wheels = [site / name for name in _WHEEL_HEADERS] if site else []
-    return (folder for folder in dict.fromkeys([*wheels, *beside]) if folder.is_dir() and _has_headers(folder))
+    names = _WHEEL_HEADERS_13 if "cu13" in library.resolve().parts else _WHEEL_HEADERS_12
+    wheels = [site / name for name in names] if site else []
+    release = _release_of(library)
+    toolkits = (root / "include" for root in _toolkits())
+    others = [folder for folder in toolkits if release and _release_in(folder) == release]
+    folders = dict.fromkeys([*wheels, *beside, *others])
+    return (folder for folder in folders if folder.is_dir() and _has_headers(folder))
+
+
+def _release_of(library: Path) -> tuple[int, int] | None:
+    try:
+        return _core.Nvrtc(str(library)).version()
+    except RuntimeError:  # no library at all: whoever compiles with it will say so
+        return None
+
+
+def _release_in(folder: Path) -> tuple[int, int] | None:
+    """The CUDA release of a folder of headers."""
+    try:
+        found = re.search(r"#define CUDA_VERSION (\d+)", (folder / "cuda.h").read_text(errors="replace"))
+    except OSError:
+        return None
+    return (int(found[1]) // 1000, int(found[1]) % 1000 // 10) if found else None
 
 
 def _has_headers(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (_MARK, "cuda", "cccl"))
+    return any((folder / name).exists() for name in (_MARK, "crt", "cuda", "cccl"))
 
 
 def _with_cccl(folders: Iterable[Path]) -> Iterator[str]:

@@ -25,14 +25,29 @@ const int kPitch = 40;     // of the 34 columns of a plane's row: times 3 it is 
 const int kTile = 9 * kPitch, kEach = (kTile + 127) / 128;
 const int kOutPitch = 20;  // of an output channel's 16 columns: 4 modulo 8 for the same reason
 
-// [row of taps][step][output channel][8 of plane, column, channel], rounded to TF32, zero where there is nothing.
-extern "C" __global__ void arrange(const float* w, float* arranged, int outputs, int padded) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= 3 * kSteps * padded * 8) return;
-  int output = i / 8 % padded, dy = i / (8 * padded * kSteps), k = i / (8 * padded) % kSteps * 8 + i % 8;
-  int dz = k / 9, dx = k / 3 % 3, c = k % 3;
-  bool real = k < 27 && output < outputs;
-  arranged[i] = real ? wmma::__float_to_tf32(w[(output * 3 + c) * 27 + dz * 9 + dy * 3 + dx]) : 0.0f;
+// [16 output channels][row of taps][step][lane][4] as lanes hold them, rounded to TF32, zero where none is.
+extern "C" __global__ void arrange(const float* w, float* arranged, int outputs) {
+  __shared__ __align__(32) float table[128];
+  for (int i = threadIdx.x; i < 128; i += 32) table[i] = i;
+  __syncwarp();
+  Weights held;
+  wmma::load_matrix_sync(held, table, 8);
+  int step = blockIdx.x % kSteps, dy = blockIdx.x / kSteps % 3;
+  for (int e = 0; e < 4; ++e) {
+    int i = held.x[e];
+    int output = blockIdx.x / (3 * kSteps) * 16 + i / 8, k = step * 8 + i % 8;
+    bool real = k < 27 && output < outputs;
+    arranged[blockIdx.x * 128 + threadIdx.x * 4 + e] =
+        real ? wmma::__float_to_tf32(w[(output * 3 + k % 3) * 27 + k / 9 * 9 + dy * 3 + k / 3 % 3]) : 0.0f;
+  }
+}
+
+__device__ void take(Weights& weights, const float* from) {
+  float4 four = ((const float4*)from)[threadIdx.x % 32];
+  weights.x[0] = four.x;
+  weights.x[1] = four.y;
+  weights.x[2] = four.z;
+  weights.x[3] = four.w;
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2)
@@ -70,7 +85,7 @@ conv3d(const float* __restrict__ x, const float* __restrict__ arranged, float* _
   #pragma unroll
   for (int s = 0; s < 3 * kSteps; ++s) {
     for (int m = 0; m < 2; ++m) {
-      wmma::load_matrix_sync(weights[m][s], arranged + (s * gridDim.z * 64 + channel + m * 16) * 8, 8);
+      take(weights[m][s], arranged + ((channel / 16 + m) * 3 * kSteps + s) * 128);
     }
   }
   for (int k = 0; k < 3; ++k) {
@@ -137,8 +152,8 @@ def forward(x, weight):
     outputs = weight.shape[0]
     width = size - 2
     groups = (outputs + 63) // 64
-    arranged = cp.empty((12 * 64 * groups * 8,), cp.float32)
+    arranged = cp.empty((4 * groups * 12 * 128,), cp.float32)
     out = cp.empty((batch, outputs, width, width, width), cp.float32)
-    arrange(((arranged.size + 255) // 256,), (256,), (weight, arranged, outputs, 64 * groups))
+    arrange((4 * groups * 12,), (32,), (weight, arranged, outputs))
     conv3d(((width + 31) // 32, batch * width, groups), (128,), (x, arranged, out, outputs, size))
     return out

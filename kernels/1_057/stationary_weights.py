@@ -23,19 +23,34 @@ typedef wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::r
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::row_major> Pixels;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 8, float> Sums;
 
-const int kInputs = 64, kSteps = 9 * kInputs / 8;
+const int kInputs = 64, kGroups = kInputs / 8, kSteps = 9 * kGroups;
 const int kPitch = 24;     // of a channel's 20 pixels: 8 modulo 16, so that a fragment meets no bank twice
 const int kOutPitch = 20;  // of an output channel's 16 pixels: 4 modulo 8 for the same reason
 const int kTile = kInputs * kPitch, kPart = 32 * kOutPitch;
 
-// [tap][group of 8 inputs][output channel][input], rounded to TF32, zero where there is no such channel.
-extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs, int padded) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= kSteps * padded * 8) return;
-  int step = i / (8 * padded), output = i / 8 % padded;
-  int input = step % (kInputs / 8) * 8 + i % 8;
-  bool real = input < inputs && output < outputs;
-  arranged[i] = real ? wmma::__float_to_tf32(w[(input * outputs + output) * 9 + step / (kInputs / 8)]) : 0.0f;
+// [16 output channels][tap][group of 8 inputs][lane][4] as lanes hold them, rounded to TF32, zero where none is.
+extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs) {
+  __shared__ __align__(32) float table[128];
+  for (int i = threadIdx.x; i < 128; i += 32) table[i] = i;
+  __syncwarp();
+  Weights held;
+  wmma::load_matrix_sync(held, table, 8);
+  int step = blockIdx.x % kSteps;
+  for (int e = 0; e < 4; ++e) {
+    int i = held.x[e];
+    int output = blockIdx.x / kSteps * 16 + i / 8, input = step % kGroups * 8 + i % 8, tap = step / kGroups;
+    bool real = input < inputs && output < outputs;
+    arranged[blockIdx.x * 128 + threadIdx.x * 4 + e] =
+        real ? wmma::__float_to_tf32(w[(input * outputs + output) * 9 + tap]) : 0.0f;
+  }
+}
+
+__device__ void take(Weights& weights, const float* from) {
+  float4 four = ((const float4*)from)[threadIdx.x % 32];
+  weights.x[0] = four.x;
+  weights.x[1] = four.y;
+  weights.x[2] = four.z;
+  weights.x[3] = four.w;
 }
 
 // Columns first - 4 to first + 15 of a row of every channel, `width` at a time; zero outside the image.
@@ -96,10 +111,9 @@ transposed(const float* __restrict__ x, const float* __restrict__ arranged, floa
   Weights weights[2][kSteps / 4];  // [16 outputs][tap][8 inputs]
   #pragma unroll
   for (int s = 0; s < kSteps / 4; ++s) {
-    size_t step = s / 2 * kInputs / 8 + part * 2 + s % 2;
+    int step = s / 2 * kGroups + part * 2 + s % 2;
     for (int m = 0; m < 2; ++m) {
-      size_t channel = blockIdx.y * 64 + group * 32 + m * 16;
-      wmma::load_matrix_sync(weights[m][s], arranged + (step * gridDim.y * 64 + channel) * 8, 8);
+      take(weights[m][s], arranged + ((blockIdx.y * 4 + group * 2 + m) * kSteps + step) * 128);
     }
   }
   for (int k = 0; k < 3; ++k) {
@@ -151,9 +165,9 @@ def forward(x, weight):
     outputs = weight.shape[1]
     width = size + 2
     groups = (outputs + 63) // 64
-    arranged = cp.empty((72 * 64 * groups * 8,), cp.float32)
+    arranged = cp.empty((4 * groups * 72 * 128,), cp.float32)
     out = cp.empty((batch, outputs, width, width), cp.float32)
-    arrange(((arranged.size + 255) // 256,), (256,), (weight, arranged, inputs, outputs, 64 * groups))
+    arrange((4 * groups * 72,), (32,), (weight, arranged, inputs, outputs))
     grid = ((width + 15) // 16, groups, batch)
     transposed(grid, (256,), (x, arranged, out, inputs, outputs, size), shared_mem=SHARED)
     return out

@@ -22,19 +22,33 @@ typedef wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::r
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::row_major> Pixels;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 8, float> Sums;
 
-const int kSteps = 18;     // 9 taps x 2 groups of 8 input channels
+const int kGroups = 2, kSteps = 9 * kGroups;  // 8 input channels of one tap each
 const int kPitch = 24;     // of a channel's 18 pixels: 8 modulo 16, so that a fragment meets no bank twice
 const int kOutPitch = 20;  // of an output channel's 16 pixels
 
-// [tap][group of 8 inputs][output channel][input], rounded to TF32, zero where there is no such channel.
-extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs, int padded) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= kSteps * padded * 8) return;
-  int input = i / (8 * padded) % 2 * 8 + i % 8;
-  int output = i / 8 % padded;
-  int tap = i / (16 * padded);
-  bool real = input < inputs && output < outputs;
-  arranged[i] = real ? wmma::__float_to_tf32(w[(output * inputs + input) * 9 + tap]) : 0.0f;
+// [16 output channels][tap][group of 8 inputs][lane][4] as lanes hold them, rounded to TF32, zero where none is.
+extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs) {
+  __shared__ __align__(32) float table[128];
+  for (int i = threadIdx.x; i < 128; i += 32) table[i] = i;
+  __syncwarp();
+  Weights held;
+  wmma::load_matrix_sync(held, table, 8);
+  int step = blockIdx.x % kSteps;
+  for (int e = 0; e < 4; ++e) {
+    int i = held.x[e];
+    int output = blockIdx.x / kSteps * 16 + i / 8, input = step % kGroups * 8 + i % 8, tap = step / kGroups;
+    bool real = input < inputs && output < outputs;
+    arranged[blockIdx.x * 128 + threadIdx.x * 4 + e] =
+        real ? wmma::__float_to_tf32(w[(output * inputs + input) * 9 + tap]) : 0.0f;
+  }
+}
+
+__device__ void take(Weights& weights, const float* from) {
+  float4 four = ((const float4*)from)[threadIdx.x % 32];
+  weights.x[0] = four.x;
+  weights.x[1] = four.y;
+  weights.x[2] = four.z;
+  weights.x[3] = four.w;
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2)
@@ -70,7 +84,7 @@ conv2d(const float* __restrict__ x, const float* __restrict__ arranged, float* _
   #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     for (int m = 0; m < 2; ++m) {
-      wmma::load_matrix_sync(weights[m][s], arranged + ((size_t)s * gridDim.y * 128 + channel + m * 16) * 8, 8);
+      take(weights[m][s], arranged + ((channel / 16 + m) * kSteps + s) * 128);
     }
   }
   for (int k = 0; k < 3; ++k) {
@@ -142,8 +156,8 @@ def forward(x, weight):
     tiles = (width + 15) // 16
     strip = 93
     strips = (width + strip - 1) // strip
-    arranged = cp.empty((18 * 128 * groups * 8,), cp.float32)
+    arranged = cp.empty((8 * groups * 18 * 128,), cp.float32)
     out = cp.empty((batch, outputs, width, width), cp.float32)
-    arrange(((arranged.size + 255) // 256,), (256,), (weight, arranged, inputs, outputs, 128 * groups))
+    arrange((8 * groups * 18,), (32,), (weight, arranged, inputs, outputs))
     conv2d((tiles * strips, groups, batch), (128,), (x, arranged, out, inputs, outputs, size, tiles, strip))
     return out

@@ -24,14 +24,29 @@ const int kInputs = 64, kGroups = kInputs / 8, kSteps = 3 * kGroups;
 const int kPitch = 40;     // of a channel's 34 positions: 8 modulo 32, so that a fragment meets no bank twice
 const int kOutPitch = 36;  // of an output channel's 32 positions: 4 modulo 8 for the same reason
 
-// [tap][group of 8 inputs][output channel][input], rounded to TF32, zero where there is no such channel.
-extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs, int padded) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= kSteps * padded * 8) return;
-  int step = i / (8 * padded), output = i / 8 % padded;
-  int input = step % kGroups * 8 + i % 8;
-  bool real = input < inputs && output < outputs;
-  arranged[i] = real ? wmma::__float_to_tf32(w[(output * inputs + input) * 3 + step / kGroups]) : 0.0f;
+// [16 output channels][tap][group of 8 inputs][lane][4] as lanes hold them, rounded to TF32, zero where none is.
+extern "C" __global__ void arrange(const float* w, float* arranged, int inputs, int outputs) {
+  __shared__ __align__(32) float table[128];
+  for (int i = threadIdx.x; i < 128; i += 32) table[i] = i;
+  __syncwarp();
+  Weights held;
+  wmma::load_matrix_sync(held, table, 8);
+  int step = blockIdx.x % kSteps;
+  for (int e = 0; e < 4; ++e) {
+    int i = held.x[e];
+    int output = blockIdx.x / kSteps * 16 + i / 8, input = step % kGroups * 8 + i % 8, tap = step / kGroups;
+    bool real = input < inputs && output < outputs;
+    arranged[blockIdx.x * 128 + threadIdx.x * 4 + e] =
+        real ? wmma::__float_to_tf32(w[(output * inputs + input) * 3 + tap]) : 0.0f;
+  }
+}
+
+__device__ void take(Weights& weights, const float* from) {
+  float4 four = ((const float4*)from)[threadIdx.x % 32];
+  weights.x[0] = four.x;
+  weights.x[1] = four.y;
+  weights.x[2] = four.z;
+  weights.x[3] = four.w;
 }
 
 // Positions start to start + 35 of every channel, `width` at a time; zero beyond the signal.
@@ -85,7 +100,7 @@ conv1d(const float* __restrict__ x, const float* __restrict__ arranged, float* _
   #pragma unroll
   for (int s = 0; s < kSteps; ++s) {
     for (int m = 0; m < 2; ++m) {
-      wmma::load_matrix_sync(weights[m][s], arranged + ((size_t)s * gridDim.y * 128 + channel + m * 16) * 8, 8);
+      take(weights[m][s], arranged + ((channel / 16 + m) * kSteps + s) * 128);
     }
   }
 
@@ -127,9 +142,9 @@ def forward(x, weight):
     outputs = weight.shape[0]
     groups = (outputs + 127) // 128
     span = 1024
-    arranged = cp.empty((24 * 128 * groups * 8,), cp.float32)
+    arranged = cp.empty((8 * groups * 24 * 128,), cp.float32)
     out = cp.empty((batch, outputs, length - 2), cp.float32)
-    arrange(((arranged.size + 255) // 256,), (256,), (weight, arranged, inputs, outputs, 128 * groups))
+    arrange((8 * groups * 24,), (32,), (weight, arranged, inputs, outputs))
     grid = ((length - 2 + span - 1) // span, groups, batch)
     conv1d(grid, (128,), (x, arranged, out, inputs, outputs, length, span))
     return out

@@ -1,0 +1,256 @@
+"""Three steps on tensor cores: scores, their softmax, and the weighted sum of values, each operand split in halves.
+
+A float is upper + lower, two half-precision numbers of eleven bits each, once its row of Q, K or weights or column of V has been scaled by
+a power of two into their range. upper * upper + upper * lower + lower * upper leaves out lower * lower: an error
+of about 2^-22 of a row's or column's largest product, as small as that of a long sum in single precision. It is not relative
+to each product: elements below 2^-17 of their row's largest keep fewer bits. Tensor cores do these three products of halves in a fraction of the time that
+one product takes on the CUDA cores. They truncate as they add, so every sixteen steps of k are summed on their own and
+then added in single precision. Scaling is by powers of two and so exact.
+
+The parts are written once, in the order in which blocks read tiles, so the loop of the product only copies asynchronously
+(three stages, one barrier each), loads fragments and multiplies: a warp has a tile of 64 x 64, a block one of 128 x 128.
+
+The softmax reads its row once and writes exp(s - largest), which needs no search for a scale, as parts of the second
+product's operand; the division by the sum is folded into that row's scale.
+
+Techniques: tensor cores, operands split into halves, asynchronous copies, multistage pipeline, register tiling, softmax fused with splitting, transposition
+"""
+import math
+
+import cupy as cp
+
+source = r'''
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <math_constants.h>
+#include <mma.h>
+using namespace nvcuda;
+
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> Left;
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> Right;
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> Sum;
+
+const int ROWS = 128, COLUMNS = 128, THREADS = 128, STAGES = 3;
+const int PITCH = 72;  // of a tile's row: 32 upper halves, 32 lower ones, 8 against bank conflicts
+const int STAGE = (ROWS + COLUMNS) * PITCH;
+
+// x * 2^s = upper + lower: halves of 11 bits each, the row's largest magnitude scaled to [2^14, 2^15).
+extern "C" __global__ void split_rows(const float* x, half2* parts, float* inverse, int rows, int k, int chunks,
+                                      int tile) {
+  __shared__ float tops[8];
+  int t = threadIdx.x;
+  int count = blockIdx.x < rows ? k / 2 : 0;  // rows that only fill a tile are zeros
+  const float2* row = (const float2*)(x + ((size_t)blockIdx.y * rows + blockIdx.x) * k);
+  float top = 0.0f;
+  #pragma unroll 8
+  for (int i = t; i < count; i += 256) top = fmaxf(top, fmaxf(fabsf(row[i].x), fabsf(row[i].y)));
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  if (t % 32 == 0) tops[t / 32] = top;
+  __syncthreads();
+  for (int w = 0; w < 8; ++w) top = fmaxf(top, tops[w]);
+  int exponent = min(268 - (__float_as_int(top) >> 23), 253);
+  float scale = __int_as_float(exponent << 23);
+  size_t out_row = (size_t)blockIdx.y * gridDim.x + blockIdx.x;
+  parts += (out_row / tile * tile * chunks + out_row % tile) * 32;
+  #pragma unroll 4
+  for (int i = t; i < chunks * 16; i += 256) {
+    float2 v = i < count ? row[i] : make_float2(0.0f, 0.0f);
+    v.x *= scale;
+    v.y *= scale;
+    half2 upper = __floats2half2_rn(v.x, v.y);
+    half2* at = parts + (size_t)(i / 16) * tile * 32 + i % 16;
+    at[0] = upper;
+    at[16] = __floats2half2_rn(v.x - __low2float(upper), v.y - __high2float(upper));
+  }
+  if (t == 0) inverse[out_row] = __int_as_float((254 - exponent) << 23);
+}
+
+extern "C" __global__ void column_tops(const float* x, int* tops, int k, int m) {
+  int column = blockIdx.x * 256 + threadIdx.x;
+  if (column >= m) return;
+  int first = blockIdx.y * 64, last = min(first + 64, k);
+  x += (size_t)blockIdx.z * k * m + column;
+  float top = 0.0f;
+  #pragma unroll 16
+  for (int i = first; i < last; ++i) top = fmaxf(top, fabsf(x[(size_t)i * m]));
+  atomicMax(&tops[blockIdx.z * gridDim.x * 256 + column], __float_as_int(top));
+}
+
+// x * 2^s = upper + lower: halves of 11 bits each, the column's largest magnitude scaled to [2^14, 2^15). Transposes.
+extern "C" __global__ void split_columns(const float* x, const int* tops, half2* parts, float* inverse, int k, int m,
+                                         int chunks) {
+  __shared__ float tile[32][65];
+  int t = threadIdx.x, first = blockIdx.x * 64, k0 = blockIdx.y * 32;
+  x += (size_t)blockIdx.z * k * m;
+  #pragma unroll
+  for (int i = t; i < 32 * 64; i += 256) {
+    int r = k0 + i / 64, c = first + i % 64;
+    tile[i / 64][i % 64] = r < k && c < m ? x[(size_t)r * m + c] : 0.0f;
+  }
+  __syncthreads();
+  #pragma unroll
+  for (int i = t; i < 64 * 16; i += 256) {
+    int c = i / 16, r = i % 16 * 2;
+    size_t column = (size_t)blockIdx.z * gridDim.x * 64 + first + c;
+    int exponent = min(268 - (tops[column] >> 23), 253);
+    float scale = __int_as_float(exponent << 23);
+    float2 v = make_float2(tile[r][c] * scale, tile[r + 1][c] * scale);
+    half2 upper = __floats2half2_rn(v.x, v.y);
+    half2* at = parts + (column / COLUMNS * COLUMNS * chunks + blockIdx.y * COLUMNS + column % COLUMNS) * 32 + r / 2;
+    at[0] = upper;
+    at[16] = __floats2half2_rn(v.x - __low2float(upper), v.y - __high2float(upper));
+    if (blockIdx.y == 0 && r == 0) inverse[column] = __int_as_float((254 - exponent) << 23);
+  }
+}
+
+// One warp per row: exp(scale * (s - largest)), at most 1, split into halves; the row's factor takes the sum in.
+extern "C" __global__ void split_softmax(const float* s, half2* parts, float* inverse, int rows, int k, int chunks,
+                                         float scale) {
+  int lane = threadIdx.x, r = blockIdx.x * 4 + threadIdx.y;
+  int count = r < rows ? k / 2 : 0;
+  const float2* row = (const float2*)(s + ((size_t)blockIdx.y * rows + r) * k);
+  float2 v[8];
+  float top = -CUDART_INF_F, sum = 0.0f;
+  #pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    v[j] = lane + 32 * j < count ? row[lane + 32 * j] : make_float2(-CUDART_INF_F, -CUDART_INF_F);
+    top = fmaxf(top, fmaxf(v[j].x, v[j].y));
+  }
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  size_t out_row = (size_t)blockIdx.y * gridDim.x * 4 + r;
+  parts += (out_row / ROWS * ROWS * chunks + out_row % ROWS) * 32;
+  #pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    int i = lane + 32 * j;
+    v[j].x = i < count ? expf(scale * (v[j].x - top)) : 0.0f;
+    v[j].y = i < count ? expf(scale * (v[j].y - top)) : 0.0f;
+    sum += v[j].x + v[j].y;
+    v[j].x *= 16384.0f;
+    v[j].y *= 16384.0f;
+    half2 upper = __floats2half2_rn(v[j].x, v[j].y);
+    half2* at = parts + (size_t)(i / 16) * ROWS * 32 + i % 16;
+    if (i < chunks * 16) {
+      at[0] = upper;
+      at[16] = __floats2half2_rn(v[j].x - __low2float(upper), v[j].y - __high2float(upper));
+    }
+  }
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  if (lane == 0) inverse[out_row] = r < rows ? 1.0f / (16384.0f * sum) : 0.0f;
+}
+
+// One step's parts of both tiles: each thread copies 16 bytes of every THREADS / 8-th row.
+__device__ void fetch(half* stage, const half* a, const half* b) {
+  #pragma unroll
+  for (int i = 0; i < ROWS + COLUMNS; i += THREADS / 8) {
+    __pipeline_memcpy_async(stage + i * PITCH, i < ROWS ? a + i * 64 : b + (i - ROWS) * 64, 16);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
+product(const half* a, const half* b, const float* a_inverse, const float* b_inverse, float* out, int n, int m,
+        int chunks) {
+  extern __shared__ __align__(128) half tiles[];
+  int row0 = blockIdx.x * ROWS, column0 = blockIdx.y * COLUMNS, warp = threadIdx.x / 32;
+  a += (size_t)blockIdx.z * gridDim.x * ROWS * chunks * 64;
+  b += (size_t)blockIdx.z * gridDim.y * COLUMNS * chunks * 64;
+  a_inverse += blockIdx.z * gridDim.x * ROWS;
+  b_inverse += blockIdx.z * gridDim.y * COLUMNS;
+  out += (size_t)blockIdx.z * n * m;
+  int r = threadIdx.x / 8, c = threadIdx.x % 8 * 8;
+  a += (size_t)row0 * chunks * 64 + r * 64 + c;
+  b += (size_t)column0 * chunks * 64 + r * 64 + c;
+  half* mine = tiles + r * PITCH + c;
+  Sum sum[4][4];
+  for (int i = 0; i < 16; ++i) wmma::fill_fragment(sum[i / 4][i % 4], 0.0f);
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) {
+    if (chunk < chunks) fetch(mine + chunk * STAGE, a, b);
+    a += ROWS * 64;
+    b += COLUMNS * 64;
+    __pipeline_commit();
+  }
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    __pipeline_wait_prior(STAGES - 2);
+    __syncthreads();
+    if (chunk + STAGES - 1 < chunks) fetch(mine + (chunk + STAGES - 1) % STAGES * STAGE, a, b);
+    a += ROWS * 64;
+    b += COLUMNS * 64;
+    __pipeline_commit();
+    const half* left = tiles + chunk % STAGES * STAGE + warp % (ROWS / 64) * 64 * PITCH;
+    const half* right = tiles + chunk % STAGES * STAGE + (ROWS + warp / (ROWS / 64) * 64) * PITCH;
+    #pragma unroll 1
+    for (int k = 0; k < 32; k += 16) {
+      Left upper[4], lower[4];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        wmma::load_matrix_sync(upper[i], left + i * 16 * PITCH + k, PITCH);
+        wmma::load_matrix_sync(lower[i], left + i * 16 * PITCH + k + 32, PITCH);
+      }
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        Right b_upper, b_lower;
+        wmma::load_matrix_sync(b_upper, right + j * 16 * PITCH + k, PITCH);
+        wmma::load_matrix_sync(b_lower, right + j * 16 * PITCH + k + 32, PITCH);
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          Sum part;
+          wmma::fill_fragment(part, 0.0f);
+          wmma::mma_sync(part, upper[i], b_lower, part);
+          wmma::mma_sync(part, lower[i], b_upper, part);
+          wmma::mma_sync(part, upper[i], b_upper, part);
+          for (int e = 0; e < part.num_elements; ++e) sum[i][j].x[e] += part.x[e];
+        }
+      }
+    }
+  }
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  float* result = (float*)tiles;
+  for (int i = 0; i < 16; ++i) {
+    int r = warp % (ROWS / 64) * 64 + i / 4 * 16, c = warp / (ROWS / 64) * 64 + i % 4 * 16;
+    wmma::store_matrix_sync(result + r * (COLUMNS + 8) + c, sum[i / 4][i % 4], COLUMNS + 8, wmma::mem_row_major);
+  }
+  __syncthreads();
+  int column = column0 + threadIdx.x;
+  if (column >= m) return;
+  float scale = b_inverse[column];
+  #pragma unroll 8
+  for (int r = 0; r < min(ROWS, n - row0); ++r) {
+    out[(size_t)(row0 + r) * m + column] = result[r * (COLUMNS + 8) + threadIdx.x] * (a_inverse[row0 + r] * scale);
+  }
+}
+'''
+split_rows = cp.RawKernel(source, "split_rows")
+column_tops = cp.RawKernel(source, "column_tops")
+split_columns = cp.RawKernel(source, "split_columns")
+split_softmax = cp.RawKernel(source, "split_softmax")
+product = cp.RawKernel(source, "product")
+SHARED = 3 * 256 * 144
+product.max_dynamic_shared_size_bytes = SHARED
+
+
+def forward(q, k, v):
+    batch, n, width = q.shape[0] * q.shape[1], q.shape[2], q.shape[3]
+    m = k.shape[2]  # keys; at most 512
+    rows, keys, columns = (n + 127) // 128 * 128, (m + 255) // 256 * 256, (width + 255) // 256 * 256
+    chunks, key_chunks = (width + 31) // 32, (m + 31) // 32
+    left = cp.empty((batch * rows, chunks * 64), cp.float16)
+    right = cp.empty((batch * keys, chunks * 64), cp.float16)
+    left_inverse = cp.empty((batch * rows,), cp.float32)
+    right_inverse = cp.empty((batch * keys,), cp.float32)
+    scores = cp.empty((batch, n, m), cp.float32)
+    split_rows((rows, batch), (256,), (q, left, left_inverse, n, width, chunks, 128))
+    split_rows((keys, batch), (256,), (k, right, right_inverse, m, width, chunks, 128))
+    operands = (left, right, left_inverse, right_inverse, scores, n, m, chunks)
+    product((rows // 128, keys // 128, batch), (128,), operands, shared_mem=SHARED)
+    weights = cp.empty((batch * rows, key_chunks * 64), cp.float16)
+    values = cp.empty((batch * columns, key_chunks * 64), cp.float16)
+    value_inverse = cp.empty((batch * columns,), cp.float32)
+    tops = cp.zeros((batch * columns,), cp.int32)
+    out = cp.empty(q.shape, cp.float32)
+    scale = cp.float32(1 / math.sqrt(width))
+    split_softmax((rows // 4, batch), (32, 4), (scores, weights, left_inverse, n, m, key_chunks, scale))
+    column_tops((columns // 256, (m + 63) // 64, batch), (256,), (v, tops, m, width))
+    split_columns((columns // 64, key_chunks, batch), (256,), (v, tops, values, value_inverse, m, width, key_chunks))
+    operands = (weights, values, left_inverse, value_inverse, out, n, width, key_chunks)
+    product((rows // 128, columns // 128, batch), (128,), operands, shared_mem=SHARED)
+    return out

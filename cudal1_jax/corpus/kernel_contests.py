@@ -136,6 +136,12 @@ def _resized(rng: Random, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         return (dataclasses.replace(arrays[0], shape=shape),)
     leading = max(1, round(first[0] * rng.uniform(0.4, 1.2)))
     return tuple(
-        dataclasses.replace(array, shape=(leading, *array.shape[1:])) if array.shape == first else array
+        dataclasses.replace(array, shape=(leading, *array.shape[1:])) if _shares_batch(array, first) else array
         for array in arrays
     )
+
+
+def _shares_batch(array: Array, first: tuple[int, ...]) -> bool:
+    """Whether the first extent of an array is that of the task's first array, whatever its value."""
+    batched = len(first) > 2 and len(array.shape) == len(first) and not array.parameter
+    return array.shape == first or (batched and array.shape[0] == first[0])

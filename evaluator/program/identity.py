@@ -8,7 +8,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 
-from evaluator.program import cuda_tokens, cuda_vocabulary, surface
+from evaluator.program import cuda_text, cuda_tokens, cuda_vocabulary, surface
 from evaluator.program.cuda_tokens import Kind
 
 _PYTHON_KEPT = surface.BUILTINS | {"cp", "cupy", "math", "lib", "evaluator", "forward"}
@@ -48,7 +48,7 @@ def _python_stream(text: str, names: _Names) -> Iterator[str]:
         yield from _cuda_stream(cuda_tokens.tokenize(text), frozenset(), names)
         return
     strings = [_string_value(token.string) for token in tokens if token.type == tokenize.STRING]
-    defined = frozenset().union(*(cuda_vocabulary.defined_functions(cuda_tokens.tokenize(s)) for s in strings))
+    defined = frozenset().union(*map(_defined, strings))
     depth = 0
     for i, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.string, 0) if token.type == tokenize.OP else 0
@@ -62,6 +62,12 @@ def _python_stream(text: str, names: _Names) -> Iterator[str]:
             yield names.number("p", token.string)
         else:
             yield token.string
+
+
+def _defined(cuda: str) -> frozenset[str]:
+    """Functions of a CUDA text, its kernels among them, whatever stands between `__global__` and their names."""
+    kernels = (kernel.name for kernel in cuda_text.kernels(cuda))
+    return cuda_vocabulary.defined_functions(cuda_tokens.tokenize(cuda)) | frozenset(kernels)
 
 
 def _without_docstrings(tokens: Sequence[tokenize.TokenInfo]) -> list[tokenize.TokenInfo]:

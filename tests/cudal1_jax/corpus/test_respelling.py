@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 from random import Random
 
@@ -6,7 +7,9 @@ import pytest
 from cudal1_jax.corpus import canonical, generate, kernel_contests
 from cudal1_jax.corpus.respelling import respelled
 from evaluator.judge.baseline import kernels_folder
+from evaluator.nn import run
 from evaluator.program.identity import token_stream
+from evaluator.tasks import catalog
 
 PROGRAM = """import cupy as cp
 
@@ -72,3 +75,12 @@ def test_a_block_size_is_changed_where_the_launch_alone_knows_it():
         assert f"(x.size + {block - 1}) // {block}," in text
     fixed = PROGRAM.replace("blockDim.x", "256")
     assert kernel_contests._other_block(Random(1), fixed) == fixed
+
+
+@pytest.mark.parametrize("task_id", sorted(set(catalog.TASKS) - set(canonical.REAL.values())))
+def test_other_extents_still_make_a_task(task_id):
+    task = catalog.get(task_id)
+    arrays = kernel_contests._resized(Random(3), task.arrays_at("cpu"))
+    changed = dataclasses.replace(task, sizes={"cpu": arrays})
+    assert run.abstract(changed, "cpu")
+    assert arrays[0].shape != task.arrays_at("cpu")[0].shape

@@ -69,6 +69,14 @@ COPIES = {
 }
 
 
+def test_a_kernels_name_may_differ_behind_launch_bounds():
+    bounded = PROGRAM.replace("void scale_rows", "void __launch_bounds__(256, 4) scale_rows")
+    assert bounded != PROGRAM
+    copy = bounded.replace(" scale_rows(const", " k(const").replace('"scale_rows"', '"k"')
+    assert copy != bounded
+    assert token_stream(copy) == token_stream(bounded) != token_stream(PROGRAM)
+
+
 @pytest.mark.parametrize("pairs", COPIES.values(), ids=COPIES.keys())
 def test_a_copy_has_the_same_stream(pairs):
     assert renamed(pairs) != PROGRAM

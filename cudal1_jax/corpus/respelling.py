@@ -17,7 +17,7 @@ SYNONYMS = (
     ("rows", "num_rows", "height"),
     ("columns", "cols", "num_columns", "width"),
     ("part", "partial", "shared"),
-    ("source", "code", "cuda"),
+    ("source", "code", "text"),
     ("rest", "tail", "remaining"),
 )
 HANDLE = re.compile(r'cp\.RawKernel\(\w+, "(\w+)"\)')

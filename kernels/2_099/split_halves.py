@@ -1,0 +1,194 @@
+"""A linear layer on tensor cores, its operands split in halves, with gelu in its epilogue and a softmax from registers.
+
+A float is upper + lower, two half-precision numbers of eleven bits each, once its row of x or of the weight has been scaled by
+a power of two into their range. upper * upper + upper * lower + lower * upper leaves out lower * lower: an error
+of about 2^-22 of a row's or column's largest product, as small as that of a long sum in single precision. It is not relative
+to each product: elements below 2^-17 of their row's largest keep fewer bits. Tensor cores do these three products of halves in a fraction of the time that
+one product takes on the CUDA cores. They truncate as they add, so every sixteen steps of k are summed on their own and
+then added in single precision. Scaling is by powers of two and so exact.
+
+The parts are written once, in the order in which blocks read tiles, so the loop of the product only copies asynchronously
+(three stages, one barrier each), loads fragments and multiplies: a warp has a tile of 64 x 64, a block one of 128 x 128.
+
+The softmax works in place: a block reads its row once and keeps it in registers for maximum, sum and result.
+
+Techniques: tensor cores, operands split into halves, asynchronous copies, multistage pipeline, register tiling, fusion, warp shuffles
+"""
+import cupy as cp
+
+source = r'''
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <math_constants.h>
+#include <mma.h>
+using namespace nvcuda;
+
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> Left;
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> Right;
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> Sum;
+
+const int ROWS = 128, COLUMNS = 128, THREADS = 128, STAGES = 3;
+const int PITCH = 72;  // of a tile's row: 32 upper halves, 32 lower ones, 8 against bank conflicts
+const int STAGE = (ROWS + COLUMNS) * PITCH;
+
+// x * 2^s = upper + lower: halves of 11 bits each, the row's largest magnitude scaled to [2^14, 2^15).
+extern "C" __global__ void split_rows(const float* x, half2* parts, float* inverse, int rows, int k, int chunks,
+                                      int tile) {
+  __shared__ float tops[8];
+  int t = threadIdx.x;
+  int count = blockIdx.x < rows ? k / 2 : 0;  // rows that only fill a tile are zeros
+  const float2* row = (const float2*)(x + ((size_t)blockIdx.y * rows + blockIdx.x) * k);
+  float top = 0.0f;
+  #pragma unroll 8
+  for (int i = t; i < count; i += 256) top = fmaxf(top, fmaxf(fabsf(row[i].x), fabsf(row[i].y)));
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  if (t % 32 == 0) tops[t / 32] = top;
+  __syncthreads();
+  for (int w = 0; w < 8; ++w) top = fmaxf(top, tops[w]);
+  int exponent = min(268 - (__float_as_int(top) >> 23), 253);
+  float scale = __int_as_float(exponent << 23);
+  size_t out_row = (size_t)blockIdx.y * gridDim.x + blockIdx.x;
+  parts += (out_row / tile * tile * chunks + out_row % tile) * 32;
+  #pragma unroll 4
+  for (int i = t; i < chunks * 16; i += 256) {
+    float2 v = i < count ? row[i] : make_float2(0.0f, 0.0f);
+    v.x *= scale;
+    v.y *= scale;
+    half2 upper = __floats2half2_rn(v.x, v.y);
+    half2* at = parts + (size_t)(i / 16) * tile * 32 + i % 16;
+    at[0] = upper;
+    at[16] = __floats2half2_rn(v.x - __low2float(upper), v.y - __high2float(upper));
+  }
+  if (t == 0) inverse[out_row] = __int_as_float((254 - exponent) << 23);
+}
+
+// One step's parts of both tiles: each thread copies 16 bytes of every THREADS / 8-th row.
+__device__ void fetch(half* stage, const half* a, const half* b) {
+  #pragma unroll
+  for (int i = 0; i < ROWS + COLUMNS; i += THREADS / 8) {
+    __pipeline_memcpy_async(stage + i * PITCH, i < ROWS ? a + i * 64 : b + (i - ROWS) * 64, 16);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
+product(const half* a, const half* b, const float* a_inverse, const float* b_inverse, const float* bias, float* out, int n, int m,
+        int chunks) {
+  extern __shared__ __align__(128) half tiles[];
+  int row0 = blockIdx.x * ROWS, column0 = blockIdx.y * COLUMNS, warp = threadIdx.x / 32;
+  int r = threadIdx.x / 8, c = threadIdx.x % 8 * 8;
+  a += (size_t)row0 * chunks * 64 + r * 64 + c;
+  b += (size_t)column0 * chunks * 64 + r * 64 + c;
+  half* mine = tiles + r * PITCH + c;
+  Sum sum[4][4];
+  for (int i = 0; i < 16; ++i) wmma::fill_fragment(sum[i / 4][i % 4], 0.0f);
+  for (int chunk = 0; chunk < STAGES - 1; ++chunk) {
+    if (chunk < chunks) fetch(mine + chunk * STAGE, a, b);
+    a += ROWS * 64;
+    b += COLUMNS * 64;
+    __pipeline_commit();
+  }
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    __pipeline_wait_prior(STAGES - 2);
+    __syncthreads();
+    if (chunk + STAGES - 1 < chunks) fetch(mine + (chunk + STAGES - 1) % STAGES * STAGE, a, b);
+    a += ROWS * 64;
+    b += COLUMNS * 64;
+    __pipeline_commit();
+    const half* left = tiles + chunk % STAGES * STAGE + warp % (ROWS / 64) * 64 * PITCH;
+    const half* right = tiles + chunk % STAGES * STAGE + (ROWS + warp / (ROWS / 64) * 64) * PITCH;
+    #pragma unroll 1
+    for (int k = 0; k < 32; k += 16) {
+      Left upper[4], lower[4];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        wmma::load_matrix_sync(upper[i], left + i * 16 * PITCH + k, PITCH);
+        wmma::load_matrix_sync(lower[i], left + i * 16 * PITCH + k + 32, PITCH);
+      }
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        Right b_upper, b_lower;
+        wmma::load_matrix_sync(b_upper, right + j * 16 * PITCH + k, PITCH);
+        wmma::load_matrix_sync(b_lower, right + j * 16 * PITCH + k + 32, PITCH);
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          Sum part;
+          wmma::fill_fragment(part, 0.0f);
+          wmma::mma_sync(part, upper[i], b_lower, part);
+          wmma::mma_sync(part, lower[i], b_upper, part);
+          wmma::mma_sync(part, upper[i], b_upper, part);
+          for (int e = 0; e < part.num_elements; ++e) sum[i][j].x[e] += part.x[e];
+        }
+      }
+    }
+  }
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  float* result = (float*)tiles;
+  for (int i = 0; i < 16; ++i) {
+    int r = warp % (ROWS / 64) * 64 + i / 4 * 16, c = warp / (ROWS / 64) * 64 + i % 4 * 16;
+    wmma::store_matrix_sync(result + r * (COLUMNS + 8) + c, sum[i / 4][i % 4], COLUMNS + 8, wmma::mem_row_major);
+  }
+  __syncthreads();
+  int column = column0 + threadIdx.x;
+  if (column >= m) return;
+  float scale = b_inverse[column], shift = bias[column];
+  #pragma unroll 8
+  for (int r = 0; r < min(ROWS, n - row0); ++r) {
+    float v = result[r * (COLUMNS + 8) + threadIdx.x] * (a_inverse[row0 + r] * scale) + shift;
+    out[(size_t)(row0 + r) * m + column] = 0.5f * v * (1.0f + erff(v * 0.70710678f));
+  }
+}
+
+// One block per row of at most 8,192 columns, which its threads keep in registers. Works in place.
+extern "C" __global__ void softmax(float* x, int m) {
+  __shared__ float tops[8], sums[8];
+  int t = threadIdx.x;
+  x += (size_t)blockIdx.x * m;
+  float v[32], top = -CUDART_INF_F, sum = 0.0f;
+  #pragma unroll
+  for (int j = 0; j < 32; ++j) {
+    v[j] = t + 256 * j < m ? x[t + 256 * j] : -CUDART_INF_F;
+    top = fmaxf(top, v[j]);
+  }
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  if (t % 32 == 0) tops[t / 32] = top;
+  __syncthreads();
+  for (int w = 0; w < 8; ++w) top = fmaxf(top, tops[w]);
+  #pragma unroll
+  for (int j = 0; j < 32; ++j) {
+    v[j] = expf(v[j] - top);
+    sum += v[j];
+  }
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  if (t % 32 == 0) sums[t / 32] = sum;
+  __syncthreads();
+  sum = 0.0f;
+  for (int w = 0; w < 8; ++w) sum += sums[w];
+  #pragma unroll
+  for (int j = 0; j < 32; ++j) {
+    if (t + 256 * j < m) x[t + 256 * j] = v[j] / sum;
+  }
+}
+'''
+split_rows = cp.RawKernel(source, "split_rows")
+product = cp.RawKernel(source, "product")
+softmax = cp.RawKernel(source, "softmax")
+SHARED = 3 * 256 * 144
+product.max_dynamic_shared_size_bytes = SHARED
+
+
+def forward(x, weight, bias):
+    n, k = x.shape
+    m = weight.shape[0]
+    chunks, rows, columns = (k + 31) // 32, (n + 127) // 128 * 128, (m + 255) // 256 * 256
+    left = cp.empty((rows, chunks * 64), cp.float16)
+    right = cp.empty((columns, chunks * 64), cp.float16)
+    left_inverse = cp.empty((rows,), cp.float32)
+    right_inverse = cp.empty((columns,), cp.float32)
+    out = cp.empty((n, m), cp.float32)
+    split_rows((rows,), (256,), (x, left, left_inverse, n, k, chunks, 128))
+    split_rows((columns,), (256,), (weight, right, right_inverse, m, k, chunks, 128))
+    grid = (rows // 128, columns // 128)
+    product(grid, (128,), (left, right, left_inverse, right_inverse, bias, out, n, m, chunks), shared_mem=SHARED)
+    softmax((n,), (256,), (out, m))
+    return out

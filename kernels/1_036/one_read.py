@@ -2,10 +2,9 @@
 
 A block has 128 neighbouring pixels. Each of its eight warps loads eight channels as float4, eight independent loads per
 thread, and leaves its sums of squares in shared memory; after one barrier every thread adds the eight and scales what
-it still holds. x is read once and the result, which nobody reads again, is written past L2's favourites. There are 64
-channels, and pixels are a multiple of four, at every size.
+it still holds. There are 64 channels, and pixels are a multiple of four, at every size.
 
-Techniques: data kept in registers, float4 loads, independent loads, shared-memory reduction, streaming stores
+Techniques: data kept in registers, float4 loads, independent loads, shared-memory reduction
 """
 import cupy as cp
 
@@ -22,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rms_norm_once(const float4*
   float4 v[8];
   #pragma unroll
   for (int k = 0; k < 8; ++k) {
-    v[k] = inside ? __ldcs(x) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    v[k] = inside ? *x : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     x += vectors;
   }
   float4 s = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -51,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rms_norm_once(const float4*
   if (!inside) return;
   #pragma unroll
   for (int k = 0; k < 8; ++k) {
-    __stcs(out, make_float4(v[k].x * s.x, v[k].y * s.y, v[k].z * s.z, v[k].w * s.w));
+    *out = make_float4(v[k].x * s.x, v[k].y * s.y, v[k].z * s.z, v[k].w * s.w);
     out += vectors;
   }
 }

@@ -22,10 +22,10 @@ __device__ float4 three_rows(const float4* p, int vectors, bool above, bool insi
   return v[0] + v[1] + v[2];
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) avg_pool(const float4* __restrict__ x, float2* __restrict__ out,
+extern "C" __global__ void __launch_bounds__(512, 1) avg_pool(const float4* __restrict__ x, float2* __restrict__ out,
                                                               int nz, int ny, int vectors, int mz, int my) {
   int lane = threadIdx.x;
-  int oy = blockIdx.x * 8 + threadIdx.y;
+  int oy = blockIdx.x * 16 + threadIdx.y;
   if (oy >= my) return;
   x += ((size_t)blockIdx.y * nz * ny + 2 * oy) * vectors + lane;
   out += ((size_t)blockIdx.y * mz * my + oy) * vectors + lane;
@@ -68,5 +68,5 @@ def forward(x):
     batch, channels, nz, ny, nx = x.shape
     mz, my, mx = (nz + 1) // 2, (ny + 1) // 2, nx // 2
     out = cp.empty((batch, channels, mz, my, mx), cp.float32)
-    avg_pool(((my + 7) // 8, batch * channels), (32, 8), (x, out, nz, ny, nx // 4, mz, my))
+    avg_pool(((my + 15) // 16, batch * channels), (32, 16), (x, out, nz, ny, nx // 4, mz, my))
     return out

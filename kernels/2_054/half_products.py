@@ -1,0 +1,222 @@
+"""Convolution, factor, leaky relu and gelu in one tensor-core kernel, whose operands are scaled into the range of half.
+
+The reference convolves and then passes over its output for the factor and the activations, a gigabyte read and written
+each time; here all happens before the only store. TF32, which the reference uses, and half both keep eleven bits, but
+tensor cores multiply halves several times faster. The range is what half lacks, so powers of two, which change no bit,
+bring every output channel's weights and every tile of x to a largest magnitude in [2^14, 2^15); the inverse powers are
+applied to the sums. Elements 2^-28 of the largest in their tile and smaller lose bits that TF32 would keep.
+
+The convolution is a product of the shifted pixels with the weights (9 taps x input channels by output channels),
+without im2col: a block loads 10 x 34 pixels, all channels, into registers, finds the largest there, rounds, and keeps
+them as [pixel][channel] in shared memory, where a tap is an offset of whole pixels. Each of four warps holds the sums
+of 2 x 32 pixels x 64 outputs. Nothing is synchronised between taps: the weights, arranged once in the order in which
+lanes hold fragments, come from L1 as one coalesced vector per lane and fragment, those of the next step under way
+while this one's are multiplied; x is loaded around L1, so that they stay there. Pixel fragments are filled by hand,
+two channels at a time, because a shift breaks the alignment that load_matrix_sync asks for; which elements a lane
+holds is learnt by loading a table of indices. Two blocks share a multiprocessor: one multiplies while the other loads
+or stores. Up to 64 input channels, padded to 16 or 64.
+
+Techniques: tensor cores, half precision scaled by powers of two, implicit matrix product, fusion, arranged weights
+"""
+import cupy as cp
+
+source = r'''
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> Pixels;
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> Weights;
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> Sums;
+
+const int kVectors = Weights::num_elements / 8;  // of 16 bytes, that a lane holds of a fragment
+const int kSpan = 34, kPixels = 10 * kSpan;      // of x, under 8 x 32 outputs
+const int kStaged = 68;  // pitch of a channel's 64 sums on their way out: 4 modulo 16, against bank conflicts
+
+// The exponent, biased by 127, of the power of two that brings `top` into [2^14, 2^15).
+__device__ int exponent_for(float top) { return min(268 - (__float_as_int(top) >> 23), 253); }
+__device__ float power(int exponent) { return __int_as_float(exponent << 23); }
+
+// [group of 16 outputs in passes of `pass`][step: tap, 16 inputs][lane]: the elements of a fragment that a lane holds.
+// An output's terms: inverse scale, bias, factor.
+extern "C" __global__ void arrange(const float* w, const float* biases, const float* factors, uint4* arranged,
+                                   float4* terms, int inputs, int outputs, int pass) {
+  __shared__ __align__(32) half table[256];
+  __shared__ int exponents[16];
+  int t = threadIdx.x, lane = t % 32, first = blockIdx.y * 16, steps = gridDim.x, depth = steps / 9;
+  table[t] = __float2half(t);
+  for (int o = t / 32; o < 16; o += 8) {
+    float top = 0.0f;
+    for (int i = lane; i < inputs * 9 && first + o < outputs; i += 32) {
+      top = fmaxf(top, fabsf(w[(first + o) * inputs * 9 + i]));
+    }
+    for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+    if (lane == 0) exponents[o] = exponent_for(top);
+  }
+  __syncthreads();
+  if (t >= 32) return;
+  Weights index;
+  wmma::load_matrix_sync(index, table, 16);
+  int at = (first / 16 / pass * steps + blockIdx.x) * pass + first / 16 % pass;
+  for (int q = 0; q < kVectors; ++q) {
+    __align__(16) half held[8];
+    for (int e = 0; e < 8; ++e) {
+      int i = __half2float(index.x[q * 8 + e]), o = i / 16, c = blockIdx.x % depth * 16 + i % 16;
+      bool real = first + o < outputs && c < inputs;
+      float exact = real ? w[((first + o) * inputs + c) * 9 + blockIdx.x / depth] : 0.0f;
+      held[e] = __float2half(exact * power(exponents[o]));
+    }
+    arranged[(at * kVectors + q) * 32 + lane] = *(const uint4*)held;
+  }
+  if (blockIdx.x == 0 && t < 16 && first + t < outputs) {
+    terms[first + t] = make_float4(power(254 - exponents[t]), biases[first + t], factors[first + t], 0.0f);
+  }
+}
+
+__device__ float activate(float v) {
+  v = fmaxf(v, 0.01f * v);
+  float z = fabsf(v) * 0.70710678f;
+  float root = 4.30638e-5f * z + 2.765672e-4f;  // 1 - erf(z) = root^-16 within 3e-7 (Abramowitz and Stegun, 7.1.28)
+  root = (((root * z + 1.520143e-4f) * z + 9.2705272e-3f) * z + 4.22820123e-2f) * z + 7.05230784e-2f;
+  root = root * z + 1.0f;
+  root *= root;
+  root *= root;
+  root *= root;
+  float tail = __fdividef(0.5f, root * root);
+  return v > 0.0f ? v - v * tail : v * tail;
+}
+
+// kInputs channels, padded; 4 warps, each with 2 x 32 pixels and kN x 16 outputs at a time.
+template <int kInputs, int kN>
+__global__ void __launch_bounds__(128, 2)
+conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float4* __restrict__ terms,
+     float* __restrict__ out, int inputs, int outputs, int height, int width, int tiles) {
+  constexpr int kPitch = kInputs + 8;  // of a pixel, 16 bytes against bank conflicts
+  extern __shared__ __align__(128) half tile[];
+  __shared__ float tops[4];
+  int t = threadIdx.x, lane = t % 32, warp = t / 32, plane = height * width;
+  int column = blockIdx.x % tiles * 32, row = blockIdx.x / tiles * 8;
+
+  // Pixels beyond an edge reach no output that exists, so the last ones stand in for them; weights beyond are zero.
+  float v[3][kInputs], top = 0.0f;
+  x += (size_t)blockIdx.y * inputs * plane;
+  #pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    int p = min(t + 128 * j, kPixels - 1);
+    const float* pixel = x + min(row + p / kSpan, height - 1) * width + min(column + p % kSpan, width - 1);
+    #pragma unroll
+    for (int c = 0; c < kInputs; ++c) v[j][c] = __ldcg(pixel + min(c, inputs - 1) * plane);
+  }
+  #pragma unroll
+  for (int i = 0; i < 3 * kInputs; ++i) top = fmaxf(top, fabsf(v[i / kInputs][i % kInputs]));
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  tile[t] = __float2half(t);
+  tile[t + 128] = __float2half(t + 128);
+  if (lane == 0) tops[warp] = top;
+  __syncthreads();
+  Pixels index;
+  wmma::load_matrix_sync(index, tile, 16);
+  const half* from[Pixels::num_elements / 2];
+  for (int e = 0; e < Pixels::num_elements / 2; ++e) {
+    int i = __half2float(index.x[2 * e]);
+    from[e] = tile + (warp * 2 * kSpan + i / 16) * kPitch + i % 16;
+  }
+  int exponent = exponent_for(fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3])));
+  float scale = power(exponent), inverse = power(254 - exponent);
+  __syncthreads();
+  #pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    #pragma unroll
+    for (int c = 0; c < kInputs; c += 8) {
+      __align__(16) half2 rounded[4];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        rounded[i] = __floats2half2_rn(v[j][c + 2 * i] * scale, v[j][c + 2 * i + 1] * scale);
+      }
+      if (j < 2 || t < kPixels - 256) *(uint4*)(tile + (t + 128 * j) * kPitch + c) = *(const uint4*)rounded;
+    }
+  }
+  const uint4* mine = weights + lane;
+  uint4 next[kN * kVectors];
+  #pragma unroll
+  for (int i = 0; i < kN * kVectors; ++i) next[i] = mine[i * 32];
+  __syncthreads();
+
+  float* staged = (float*)(tile + kPixels * kPitch) + warp * 16 * kStaged;
+  int high = height - 2, wide = width - 2;
+  row += warp * 2;
+  column += lane;
+  int rows = column < wide ? min(2, high - row) : 0;  // of this lane's outputs
+  for (int begin = 0; begin < outputs; begin += kN * 16) {
+    Sums sums[4][kN];
+    #pragma unroll
+    for (int i = 0; i < 4 * kN; ++i) wmma::fill_fragment(sums[i / kN][i % kN], 0.0f);
+    #pragma unroll 1
+    for (int tap = 0; tap < 9; ++tap) {
+      int shift = (tap / 3 * kSpan + tap % 3) * kPitch;
+      #pragma unroll
+      for (int k = 0; k < kInputs; k += 16) {
+        Weights weight[kN];
+        mine += kN * kVectors * 32;  // one step more is allocated than there are
+        #pragma unroll
+        for (int i = 0; i < kN * kVectors; ++i) {
+          *(uint4*)(weight[i / kVectors].x + i % kVectors * 8) = next[i];
+          next[i] = mine[i * 32];
+        }
+        #pragma unroll
+        for (int m = 0; m < 4; ++m) {
+          Pixels pixel;
+          #pragma unroll
+          for (int e = 0; e < Pixels::num_elements / 2; ++e) {
+            ((half2*)pixel.x)[e] = *(const half2*)(from[e] + shift + (m / 2 * kSpan + m % 2 * 16) * kPitch + k);
+          }
+          #pragma unroll
+          for (int n = 0; n < kN; ++n) wmma::mma_sync(sums[m][n], pixel, weight[n], sums[m][n]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int n = 0; n < kN; ++n) {
+      #pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        wmma::store_matrix_sync(staged + m * 16, sums[m][n], kStaged, wmma::mem_col_major);
+      }
+      __syncwarp();
+      int first = begin + n * 16, last = min(16, outputs - first);
+      for (int r = 0; r < rows; ++r) {
+        float* target = out + (((size_t)blockIdx.y * outputs + first) * high + row + r) * wide + column;
+        #pragma unroll 8
+        for (int c = 0; c < last; ++c) {
+          float4 term = terms[first + c];
+          *target = activate((staged[c * kStaged + r * 32 + lane] * inverse * term.x + term.y) * term.z);
+          target += high * wide;
+        }
+      }
+      __syncwarp();
+    }
+  }
+}
+'''
+arrange = cp.RawKernel(source, "arrange")
+module = cp.RawModule(code=source, name_expressions=("conv<64, 4>", "conv<16, 2>"))
+conv_wide = module.get_function("conv<64, 4>")
+conv_small = module.get_function("conv<16, 2>")
+
+
+def forward(x, factor, weight, bias):
+    batch, inputs, height, width = x.shape
+    outputs = weight.shape[0]
+    if inputs > 16:
+        conv, depth, groups = conv_wide, 4, 4
+    else:
+        conv, depth, groups = conv_small, 1, 2
+    passes = (outputs + groups * 16 - 1) // (groups * 16)
+    weights = cp.empty(((passes * 9 * depth + 1) * groups, 2, 32, 4), cp.float32)
+    terms = cp.empty((outputs, 4), cp.float32)
+    out = cp.empty((batch, outputs, height - 2, width - 2), cp.float32)
+    arrange((9 * depth, passes * groups), (256,), (weight, bias, factor, weights, terms, inputs, outputs, groups))
+    tiles = (width + 29) // 32
+    shared = 340 * (depth * 16 + 8) * 2 + 4 * 16 * 68 * 4
+    conv.max_dynamic_shared_size_bytes = shared
+    grid = (tiles * ((height + 5) // 8), batch)
+    conv(grid, (128,), (x, weights, terms, out, inputs, outputs, height, width, tiles), shared_mem=shared)
+    return out

@@ -1,0 +1,293 @@
+"""A convolution of operands scaled into half's range, which leaves statistics in pieces, then one pass to normalise.
+
+The reference convolves, reads its output for the statistics and again for the result. Here every warp sums up its
+piece of each channel while it still lies in shared memory (mean and sum of squares about it), so that one read and one
+write follow the convolution; the second kernel merges the pieces of its plane by Chan's formula and normalises in
+place. What shifts a plane as a whole is taken out again by the norm: the convolution's bias is never added, and x is
+centred, channel by channel, at the median of three of its pixels, so that rounding is relative to what varies.
+
+TF32, which the reference uses, and half both keep eleven bits, but tensor cores multiply halves several times faster.
+The range is what half lacks, so powers of two, which change no bit, bring every output channel's weights and every
+tile of x to a largest magnitude in [2^14, 2^15); the inverse powers are applied to the sums. Elements 2^-28 of the
+largest in their tile and smaller lose bits that TF32 would keep.
+
+The convolution is a product of the shifted pixels with the weights (9 taps x input channels by output channels),
+without im2col: a block loads 10 x 34 pixels, all channels, into registers, finds the largest there, rounds, and keeps
+them as [pixel][channel] in shared memory, where a tap is an offset of whole pixels. Each of four warps holds the sums
+of 2 x 32 pixels x 64 outputs. Nothing is synchronised between taps: the weights, arranged once in the order in which
+lanes hold fragments, come from L1 as one coalesced vector per lane and fragment, those of the next step under way
+while this one's are multiplied; x is loaded around L1, so that they stay there. Pixel fragments are filled by hand,
+two channels at a time, because a shift breaks the alignment that load_matrix_sync asks for; which elements a lane
+holds is learnt by loading a table of indices. Two blocks share a multiprocessor: one multiplies while the other loads
+or stores. Up to 64 input channels, padded to 16 or 64.
+
+Techniques: tensor cores, half precision scaled by powers of two, implicit matrix product, Chan's formula, algebra
+"""
+import cupy as cp
+
+source = r'''
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> Pixels;
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> Weights;
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> Sums;
+
+const int kVectors = Weights::num_elements / 8;  // of 16 bytes, that a lane holds of a fragment
+const int kSpan = 34, kPixels = 10 * kSpan;      // of x, under 8 x 32 outputs
+const int kStaged = 68;  // pitch of a channel's 64 sums on their way out: 4 modulo 16, against bank conflicts
+
+// The exponent, biased by 127, of the power of two that brings `top` into [2^14, 2^15).
+__device__ int exponent_for(float top) { return min(268 - (__float_as_int(top) >> 23), 253); }
+__device__ float power(int exponent) { return __int_as_float(exponent << 23); }
+
+// [group of 16 outputs in passes of `pass`][step: tap, 16 inputs][lane]: the elements of a fragment that a lane holds.
+extern "C" __global__ void arrange(const float* w, uint4* arranged, float* inverses, int inputs, int outputs,
+                                   int pass) {
+  __shared__ __align__(32) half table[256];
+  __shared__ int exponents[16];
+  int t = threadIdx.x, lane = t % 32, first = blockIdx.y * 16, steps = gridDim.x, depth = steps / 9;
+  table[t] = __float2half(t);
+  for (int o = t / 32; o < 16; o += 8) {
+    float top = 0.0f;
+    for (int i = lane; i < inputs * 9 && first + o < outputs; i += 32) {
+      top = fmaxf(top, fabsf(w[(first + o) * inputs * 9 + i]));
+    }
+    for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+    if (lane == 0) exponents[o] = exponent_for(top);
+  }
+  __syncthreads();
+  if (t >= 32) return;
+  Weights index;
+  wmma::load_matrix_sync(index, table, 16);
+  int at = (first / 16 / pass * steps + blockIdx.x) * pass + first / 16 % pass;
+  for (int q = 0; q < kVectors; ++q) {
+    __align__(16) half held[8];
+    for (int e = 0; e < 8; ++e) {
+      int i = __half2float(index.x[q * 8 + e]), o = i / 16, c = blockIdx.x % depth * 16 + i % 16;
+      bool real = first + o < outputs && c < inputs;
+      float exact = real ? w[((first + o) * inputs + c) * 9 + blockIdx.x / depth] : 0.0f;
+      held[e] = __float2half(exact * power(exponents[o]));
+    }
+    arranged[(at * kVectors + q) * 32 + lane] = *(const uint4*)held;
+  }
+  if (blockIdx.x == 0 && t < 16 && first + t < outputs) {
+    inverses[first + t] = power(254 - exponents[t]);
+  }
+}
+
+__device__ float square(float v) { return v * v; }
+
+// kInputs channels, padded; 4 warps, each with 2 x 32 pixels and kN x 16 outputs at a time.
+template <int kInputs, int kN>
+__global__ void __launch_bounds__(128, 2)
+conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float* __restrict__ inverses,
+     float* __restrict__ out, float2* __restrict__ pieces, int inputs, int outputs, int height, int width, int tiles) {
+  constexpr int kPitch = kInputs + 8;  // of a pixel, 16 bytes against bank conflicts
+  extern __shared__ __align__(128) half tile[];
+  __shared__ float tops[4], centres[kInputs];
+  int t = threadIdx.x, lane = t % 32, warp = t / 32, plane = height * width;
+  int column = blockIdx.x % tiles * 32, row = blockIdx.x / tiles * 8;
+
+  // Pixels beyond an edge reach no output that exists, so the last ones stand in for them; weights beyond are zero.
+  float v[3][kInputs], top = 0.0f;
+  x += (size_t)blockIdx.y * inputs * plane;
+  #pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    int p = j < 2 ? t + 128 * j : min(t + 256, kPixels - 1);
+    int pixel = min(row + p / kSpan, height - 1) * width + min(column + p % kSpan, width - 1);
+    #pragma unroll
+    for (int c = 0; c < kInputs; ++c) v[j][c] = __ldcg(x + (pixel + min(c, inputs - 1) * plane));
+  }
+  if (t < kInputs) {
+    const float* sample = x + min(t, inputs - 1) * plane;
+    float a = sample[height / 4 * width + width / 4], b = sample[height / 2 * width + width / 2];
+    float c = sample[height * 3 / 4 * width + width * 3 / 4];
+    centres[t] = fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+  }
+  __syncthreads();
+  #pragma unroll
+  for (int i = 0; i < 3 * kInputs; ++i) {
+    v[i % 3][i / 3] -= centres[i / 3];
+    top = fmaxf(top, fabsf(v[i % 3][i / 3]));
+  }
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, d));
+  tile[t] = __float2half(t);
+  tile[t + 128] = __float2half(t + 128);
+  if (lane == 0) tops[warp] = top;
+  __syncthreads();
+  Pixels index;
+  wmma::load_matrix_sync(index, tile, 16);
+  const half* from[Pixels::num_elements / 2];
+  for (int e = 0; e < Pixels::num_elements / 2; ++e) {
+    int i = __half2float(index.x[2 * e]);
+    from[e] = tile + (warp * 2 * kSpan + i / 16) * kPitch + i % 16;
+  }
+  int exponent = exponent_for(fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3])));
+  float scale = power(exponent), inverse = power(254 - exponent);
+  __syncthreads();
+  #pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    #pragma unroll
+    for (int c = 0; c < kInputs; c += 8) {
+      __align__(16) half2 rounded[4];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        rounded[i] = __floats2half2_rn(v[j][c + 2 * i] * scale, v[j][c + 2 * i + 1] * scale);
+      }
+      if (j < 2 || t < kPixels - 256) *(uint4*)(tile + (t + 128 * j) * kPitch + c) = *(const uint4*)rounded;
+    }
+  }
+  const uint4* mine = weights + lane;
+  uint4 next[kN * kVectors];
+  #pragma unroll
+  for (int i = 0; i < kN * kVectors; ++i) next[i] = mine[i * 32];
+  __syncthreads();
+
+  float* staged = (float*)(tile + kPixels * kPitch) + warp * 16 * kStaged;
+  int high = height - 2, wide = width - 2;
+  row += warp * 2;
+  int rows = max(0, min(2, high - row)), columns = min(32, wide - column);  // of outputs
+  pieces += ((size_t)(blockIdx.y * gridDim.x + blockIdx.x) * 4 + warp) * outputs;
+  for (int begin = 0; begin < outputs; begin += kN * 16) {
+    Sums sums[4][kN];
+    #pragma unroll
+    for (int i = 0; i < 4 * kN; ++i) wmma::fill_fragment(sums[i / kN][i % kN], 0.0f);
+    #pragma unroll 1
+    for (int tap = 0; tap < 9; ++tap) {
+      int shift = (tap / 3 * kSpan + tap % 3) * kPitch;
+      #pragma unroll
+      for (int k = 0; k < kInputs; k += 16) {
+        Weights weight[kN];
+        mine += kN * kVectors * 32;  // one step more is allocated than there are
+        #pragma unroll
+        for (int i = 0; i < kN * kVectors; ++i) {
+          *(uint4*)(weight[i / kVectors].x + i % kVectors * 8) = next[i];
+          next[i] = mine[i * 32];
+        }
+        #pragma unroll
+        for (int m = 0; m < 4; ++m) {
+          Pixels pixel;
+          #pragma unroll
+          for (int e = 0; e < Pixels::num_elements / 2; ++e) {
+            ((half2*)pixel.x)[e] = *(const half2*)(from[e] + shift + (m / 2 * kSpan + m % 2 * 16) * kPitch + k);
+          }
+          #pragma unroll
+          for (int n = 0; n < kN; ++n) wmma::mma_sync(sums[m][n], pixel, weight[n], sums[m][n]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int n = 0; n < kN; ++n) {
+      #pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        wmma::store_matrix_sync(staged + m * 16, sums[m][n], kStaged, wmma::mem_col_major);
+      }
+      __syncwarp();
+      int first = begin + n * 16, last = min(16, outputs - first);
+      for (int r = 0; r < rows && lane < columns; ++r) {
+        float* target = out + (((size_t)blockIdx.y * outputs + first) * high + row + r) * wide + column + lane;
+        #pragma unroll 8
+        for (int c = 0; c < last; ++c) {
+          *target = staged[c * kStaged + r * 32 + lane] * inverse * inverses[first + c];
+          target += high * wide;
+        }
+      }
+      // Two lanes have a channel of their own now, a row each.
+      const float4* own = (const float4*)(staged + lane % 16 * kStaged + lane / 16 * 32);
+      int here = lane / 16 < rows ? columns : 0;
+      float mean = 0.0f, squares = 0.0f;
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        float4 q = own[i];
+        mean += ((4 * i < here ? q.x : 0.0f) + (4 * i + 1 < here ? q.y : 0.0f)) +
+                ((4 * i + 2 < here ? q.z : 0.0f) + (4 * i + 3 < here ? q.w : 0.0f));
+      }
+      mean = (mean + __shfl_xor_sync(0xffffffffu, mean, 16)) / max(1, rows * columns);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        float4 q = own[i];
+        squares += ((4 * i < here ? square(q.x - mean) : 0.0f) + (4 * i + 1 < here ? square(q.y - mean) : 0.0f)) +
+                   ((4 * i + 2 < here ? square(q.z - mean) : 0.0f) + (4 * i + 3 < here ? square(q.w - mean) : 0.0f));
+      }
+      squares += __shfl_xor_sync(0xffffffffu, squares, 16);
+      if (lane < last) {
+        float back = inverses[first + lane];
+        pieces[first + lane] = make_float2(mean * inverse * back, squares * inverse * back * inverse * back);
+      }
+      __syncwarp();
+    }
+  }
+}
+
+__device__ float block_sum(float sum) {
+  __shared__ float part[8];
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = 0.0f;
+  for (int w = 0; w < 8; ++w) sum += part[w];
+  return sum;
+}
+
+// One block per plane, in `count` pieces of 2 rows x 32 columns; a block of `conv` had 8 rows, in `tiles` columns.
+extern "C" __global__ void __launch_bounds__(256)
+normalise(float* __restrict__ out, const float2* __restrict__ pieces, int high, int wide, int tiles, int count) {
+  float* plane = out + ((size_t)blockIdx.y * gridDim.x + blockIdx.x) * high * wide;
+  pieces += (size_t)blockIdx.y * count * gridDim.x + blockIdx.x;
+  int size = high * wide;
+  float mean = 0.0f, squares = 0.0f;
+  for (int i = threadIdx.x; i < count; i += 256) {
+    int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
+    float area = max(0, min(2, high - row)) * min(32, wide - column);
+    mean += area * pieces[(size_t)i * gridDim.x].x;
+  }
+  mean = block_sum(mean) / size;
+  for (int i = threadIdx.x; i < count; i += 256) {
+    int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
+    float area = max(0, min(2, high - row)) * min(32, wide - column);
+    float2 piece = pieces[(size_t)i * gridDim.x];
+    squares += piece.y + area * square(piece.x - mean);
+  }
+  float scale = 0.5f * rsqrtf(block_sum(squares) / size + 1e-5f);
+  if (size % 4 == 0) {
+    float4* vectors = (float4*)plane;
+    #pragma unroll 4
+    for (int i = threadIdx.x; i < size / 4; i += 256) {
+      float4 v = vectors[i];
+      vectors[i] = make_float4((v.x - mean) * scale, (v.y - mean) * scale, (v.z - mean) * scale, (v.w - mean) * scale);
+    }
+  } else {
+    for (int i = threadIdx.x; i < size; i += 256) plane[i] = (plane[i] - mean) * scale;
+  }
+}
+'''
+arrange = cp.RawKernel(source, "arrange")
+normalise = cp.RawKernel(source, "normalise")
+module = cp.RawModule(code=source, name_expressions=("conv<64, 4>", "conv<16, 2>"))
+conv_wide = module.get_function("conv<64, 4>")
+conv_small = module.get_function("conv<16, 2>")
+
+
+def forward(x, weight, bias):
+    batch, inputs, height, width = x.shape
+    outputs, high, wide = weight.shape[0], height - 2, width - 2
+    if inputs > 16:
+        conv, depth, groups = conv_wide, 4, 4
+    else:
+        conv, depth, groups = conv_small, 1, 2
+    passes = (outputs + groups * 16 - 1) // (groups * 16)
+    tiles = (wide + 31) // 32
+    grid = (tiles * ((high + 7) // 8), batch)
+    weights = cp.empty(((passes * 9 * depth + 1) * groups, 2, 32, 4), cp.float32)
+    inverses = cp.empty((outputs,), cp.float32)
+    pieces = cp.empty((batch, grid[0] * 4, outputs, 2), cp.float32)
+    out = cp.empty((batch, outputs, high, wide), cp.float32)
+    arrange((9 * depth, passes * groups), (256,), (weight, weights, inverses, inputs, outputs, groups))
+    shared = 340 * (depth * 16 + 8) * 2 + 4 * 16 * 68 * 4
+    conv.max_dynamic_shared_size_bytes = shared
+    args = (x, weights, inverses, out, pieces, inputs, outputs, height, width, tiles)
+    conv(grid, (128,), args, shared_mem=shared)
+    normalise((outputs, batch), (256,), (out, pieces, high, wide, tiles, grid[0] * 4))
+    return out

@@ -1,10 +1,10 @@
 """Maximum and sum in one pass, float4 loads, warp shuffles.
 
-The plain program reads a row three times. Here a thread carries its running maximum and the sum of exponentials under it,
-rescaling the sum when the maximum grows, so two reads remain. The block's maximum comes first, so that a thread
-rescales its sum once instead of at every merge. Shuffles and eight shared numbers take the place of the trees: three barriers
-instead of eighteen. Maximum and logarithm are one number to subtract, so the last pass has no exponential. Rows are a multiple
-of four long at every size.
+The plain program reads a row three times. Here a thread carries its running maximum and the sum of exponentials under
+it, rescaling the sum when the maximum grows, so two reads remain. The block's maximum comes first, so that a thread
+rescales its sum once instead of at every merge. Shuffles and eight shared numbers take the place of the trees: three
+barriers instead of eighteen. Maximum and logarithm are one number to subtract, so the last pass has no exponential.
+Rows are a multiple of four long at every size.
 
 Techniques: one pass instead of two, float4 loads, warp shuffles
 """

@@ -7,7 +7,8 @@ run at a time and is some 14 MB: memory sees one read and one write. A chunk's p
 whoever merges a plane's words by Chan's formula sees whether all are there; no fence, counter or atomic is met. Nobody
 waits either: a chunk whose plane is not complete goes on a list, and a second launch does what is listed, so the result
 does not depend on the order of blocks. The squares are about the mean of each warp's numbers, which stay in registers,
-so a large common offset costs no precision. Planes have an even number of pixels.
+so a large common offset costs no precision. The second read is marked as the last one, so that what is done with
+leaves L2 first. Planes have an even number of pixels.
 
 Techniques: reuse through L2, statistics and result in one launch, data as its own flag, work list, merged moments
 """
@@ -65,6 +66,13 @@ __device__ void load(float2* v, const float2* plane, int first, int pairs) {
   }
 }
 
+__device__ void load_last(float2* v, const float2* plane, int first, int pairs) {
+  #pragma unroll
+  for (int k = 0; k < STEPS; ++k) {
+    v[k] = first + 32 * k < pairs ? __ldlu(plane + first + 32 * k) : make_float2(0.0f, 0.0f);
+  }
+}
+
 __device__ void store(const float2* v, float2* plane, int first, int pairs, float2 stats) {
   #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
@@ -105,7 +113,7 @@ pipeline(const float2* x, float2* out, Word* words, int* missed, int pairs, int 
   int first = first_of(max(old, 0), chunks);
   float2 u[STEPS];
   if (old >= 0) {
-    load(u, x + (size_t)plane * pairs, first, pairs);
+    load_last(u, x + (size_t)plane * pairs, first, pairs);
     if (t < 32) {
       float2 s = plane_stats(words + (size_t)plane * chunks, chunks, pairs);
       if (t == 0) stats = s;

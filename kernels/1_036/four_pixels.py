@@ -1,15 +1,16 @@
 """Four neighbouring pixels per thread as one float4, a reciprocal instead of divisions.
 
-Pixels are a multiple of four at every size, so a channel's plane is read as coalesced float4 and a thread keeps four sums going.
-One reciprocal square root per pixel takes the place of a square root and 64 divisions. The second read of x comes right
-after the first, so much of it is still in L2.
+Pixels are a multiple of four at every size, so a channel's plane is read as coalesced float4 and a thread keeps four
+sums going. One reciprocal square root per pixel takes the place of a square root and 64 divisions. The second read of
+x comes right after the first, so much of it is still in L2.
 
 Techniques: float4 loads, several items per thread, independent accumulators, reciprocal instead of division
 """
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void rms_norm_four(const float4* __restrict__ x, float4* __restrict__ out, int channels, int vectors) {
+extern "C" __global__ void rms_norm_four(const float4* __restrict__ x, float4* __restrict__ out, int channels,
+                                         int vectors) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= vectors) return;
   const float4* p = x + (size_t)blockIdx.y * channels * vectors + i;

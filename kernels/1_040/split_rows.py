@@ -1,9 +1,10 @@
 """Rows split over many blocks: moments of chunks, their merger, then the result.
 
 There are few rows and they are long (16 rows of 4,194,304), so one block per row leaves most of a GPU idle. Blocks
-take chunks of 8,192 elements with float4 loads: the chunk's mean, then squares about that mean from L1, so that no precision is
-lost to a large common offset. One block per row merges the chunks' moments by Chan's formula; the last kernel normalises,
-element-parallel. In a block sum one warp adds what the four wrote, so three warps wait at two barriers and shuffle nothing.
+take chunks of 8,192 elements with float4 loads: the chunk's mean, then squares about that mean from L1, so that no
+precision is lost to a large common offset. One block per row merges the chunks' moments by Chan's formula; the last
+kernel normalises, element-parallel. In a block sum one warp adds what the four wrote, so three warps wait at two
+barriers and shuffle nothing.
 
 Techniques: split rows over blocks, float4 loads, warp shuffles, merged moments
 """

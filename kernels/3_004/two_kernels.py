@@ -48,7 +48,7 @@ __device__ float pool(const float sum[4], float bias) {
   return fmaxf(fmaxf(fmaxf(sum[0], sum[1]), fmaxf(sum[2], sum[3])) + bias, 0.0f);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(256, 3)
 extract(const float4* __restrict__ x, const float4* __restrict__ weights, const float* __restrict__ bias1,
         const float* __restrict__ bias2, float* __restrict__ features, int images) {
   __shared__ float4 pixels[1024], w1[50], w2[600];
@@ -88,7 +88,7 @@ extract(const float4* __restrict__ x, const float4* __restrict__ weights, const 
     #pragma unroll 1
     for (int c = 0; c < 6; ++c) {
       load_row(lower, corner + c * 196);
-      #pragma unroll 1
+      #pragma unroll
       for (int r = 0; r < 5; ++r) {
         for (int k = 0; k < 6; ++k) upper[k] = lower[k];
         load_row(lower, corner + c * 196 + (r + 1) * 14);

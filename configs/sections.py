@@ -41,6 +41,7 @@ def judge() -> ConfigDict:
     section.limits = ConfigDict()
     section.limits.source_bytes = 256_000
     section.limits.plan_steps = 65_536
+    section.limits.library_steps = True  # False: programs of own kernels alone
     section.limits.trace_s = 10.0
     section.limits.compile_s = 30.0
     section.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms

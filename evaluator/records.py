@@ -84,6 +84,7 @@ class Limits:
 
     source_bytes: int = 256_000  # size of the program text
     plan_steps: int = 65_536  # launches, fills, copies, library steps
+    library_steps: bool = True  # whether programs may use cp.matmul and evaluator.lib
     trace_s: float = 10.0  # wall time of the sandboxed trace
     compile_s: float = 30.0  # CPU time of one compilation
     kernel_s: float = 10.0  # CPU time of one replay of a plan on the emulator

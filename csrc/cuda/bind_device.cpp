@@ -28,9 +28,7 @@ void bind_classes(py::module_& module) {
   using unlocked = py::call_guard<py::gil_scoped_release>;
   py::class_<Device, Owner>(module, "CudaDevice", kDevice)
       .def(py::init<int>(), py::arg("ordinal") = 0)
-      .def("use", &Device::use, "Makes the context current on the calling thread.")
       .def_property_readonly("name", &Device::name)
-      .def_property_readonly("driver_version", &Device::driver_version, "13000 is CUDA 13.0.")
       .def_property_readonly("memory", &Device::memory, "(free, total) bytes.")
       .def_property_readonly("stream", [](const Device& d) { return reinterpret_cast<std::uintptr_t>(d.stream()); })
       .def_property_readonly("architecture",

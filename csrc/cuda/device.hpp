@@ -52,11 +52,6 @@ class Device {
     driver_.check(driver_.device_name(text, sizeof text - 1, device_), "cuDeviceGetName");
     return text;
   }
-  int driver_version() const {
-    int version = 0;
-    driver_.check(driver_.driver_version(&version), "cuDriverGetVersion");
-    return version;
-  }
   std::pair<std::size_t, std::size_t> memory() const {
     std::size_t free_bytes = 0, total_bytes = 0;
     driver_.check(driver_.memory_info(&free_bytes, &total_bytes), "cuMemGetInfo");

@@ -71,7 +71,6 @@ class Driver {
   int (*device_get)(int*, int);
   int (*device_name)(char*, int, int);
   int (*device_attribute)(int*, int, int);
-  int (*driver_version)(int*);
   int (*primary_context_retain)(Handle*, int);
   int (*context_set_current)(Handle);
   int (*reset_persisting_l2)();
@@ -125,7 +124,6 @@ class Driver {
     library_.find("cuDeviceGet", device_get);
     library_.find("cuDeviceGetName", device_name);
     library_.find("cuDeviceGetAttribute", device_attribute);
-    library_.find("cuDriverGetVersion", driver_version);
     library_.find("cuDevicePrimaryCtxRetain", primary_context_retain);
     library_.find("cuCtxSetCurrent", context_set_current);
     library_.find("cuCtxResetPersistingL2Cache", reset_persisting_l2);

@@ -74,6 +74,16 @@ class Executor {
     }
   }
 
+  void execute(const ConvolutionStep& step) {
+    convolution::convolve(numbers(step.x), numbers(step.weight), numbers(step.out), step.shape);
+  }
+
+  void execute(const AttentionStep& step) {
+    attention::attend(numbers(step.query), numbers(step.key), numbers(step.value), numbers(step.out), step.shape);
+  }
+
+  float* numbers(const Place& place) const { return reinterpret_cast<float*>(at(place)); }
+
   const Tape& tape_;
   const Arena& arena_;
   Launcher& launcher_;

@@ -1,4 +1,4 @@
-// The plan's matrix product step: out[m, n] = a[m, k] @ b[k, n], per batch. Packed panels and a register tile that the
+// The plan's matrix product step: out[m, n] = a[m, k] @ b[k, n], per batch, operands of any strides. Packed panels and a register tile that the
 // compiler vectorises; sums run over the whole of k in one register, so float16 and bfloat16 are rounded once.
 #pragma once
 #include <algorithm>
@@ -13,6 +13,7 @@ namespace emulator {
 struct MatmulShape {
   std::size_t batch, m, n, k;
   std::size_t a_stride, b_stride;  // elements between batches, 0 where one matrix serves all
+  std::size_t a_down, a_across, b_down, b_across;  // elements between rows, and between columns
 };
 
 namespace matmul {
@@ -71,18 +72,19 @@ struct Tile {
 
 // Groups of kRows rows, transposed: packed[group][k][kRows]; rows past the end are 0.
 template <class T, class Sum>
-inline void pack_rows(const T* a, std::size_t rows, std::size_t k, Sum* packed) {
+inline void pack_rows(const T* a, std::size_t rows, const MatmulShape& shape, Sum* packed) {
   for (std::size_t first = 0; first < rows; first += kRows)
-    for (std::size_t i = 0; i < k; ++i)
+    for (std::size_t i = 0; i < shape.k; ++i)
       for (std::size_t row = first; row < first + kRows; ++row)
-        *packed++ = row < rows ? static_cast<Sum>(widen(a[row * k + i])) : Sum{0};
+        *packed++ = row < rows ? static_cast<Sum>(widen(a[row * shape.a_down + i * shape.a_across])) : Sum{0};
 }
 
 template <class T, class Sum>
-inline void pack_columns(const T* b, std::size_t n, std::size_t columns, std::size_t k, Sum* packed) {
+inline void pack_columns(const T* b, std::size_t columns, const MatmulShape& shape, Sum* packed) {
   constexpr std::size_t width = Tile<Sum>::kColumns;
-  for (std::size_t i = 0; i < k; ++i, b += n, packed += width) {
-    for (std::size_t column = 0; column < columns; ++column) packed[column] = static_cast<Sum>(widen(b[column]));
+  for (std::size_t i = 0; i < shape.k; ++i, b += shape.b_down, packed += width) {
+    for (std::size_t column = 0; column < columns; ++column)
+      packed[column] = static_cast<Sum>(widen(b[column * shape.b_across]));
     for (std::size_t column = columns; column < width; ++column) packed[column] = Sum{0};
   }
 }
@@ -99,10 +101,10 @@ inline void multiply_one(const T* a, const T* b, T* out, const MatmulShape& shap
   Sum result[kRows * width];
   for (std::size_t top = 0; top < shape.m; top += kRowsPerBlock) {
     const std::size_t rows = std::min(kRowsPerBlock, shape.m - top);
-    pack_rows(a + top * shape.k, rows, shape.k, left.data());
+    pack_rows(a + top * shape.a_down, rows, shape, left.data());
     for (std::size_t side = 0; side < shape.n; side += width) {
       const std::size_t columns = std::min(width, shape.n - side);
-      pack_columns(b + side, shape.n, columns, shape.k, right.data());
+      pack_columns(b + side * shape.b_across, columns, shape, right.data());
       for (std::size_t first = 0; first < rows; first += kRows) {
         tile(left.data() + first * shape.k, right.data(), shape.k, result);
         for (std::size_t row = first; row < std::min(first + kRows, rows); ++row)

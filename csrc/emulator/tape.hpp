@@ -6,7 +6,11 @@
 //               a pointer is (1, buffer, byte offset), a value (0, its bytes as a word, 0)
 //     2 fill:   buffer, byte offset, elements, bytes of an element, its bits
 //     3 copy:   source buffer, byte offset, target buffer, byte offset, bytes
-//     4 matmul: number type, a buffer, offset, b buffer, offset, out buffer, offset, batch, m, n, k, a stride, b stride
+//     4 matmul: number type, a buffer, offset, b buffer, offset, out buffer, offset, batch, m, n, k, a stride, b stride,
+//               elements between rows and between columns of a, of b
+//     5 convolution: x, weight and out (buffer, offset), batch, channels, outputs, groups, whether transposed, then three
+//               words each of input, window, output, stride, padding and dilation
+//     6 attention: query, key, value and out (buffer, offset), heads, tokens, sources, value width, width, whether causal
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -14,6 +18,8 @@
 #include <vector>
 
 #include "arena.hpp"
+#include "attention.hpp"
+#include "convolution.hpp"
 #include "include/emulator/abi.hpp"
 #include "matmul.hpp"
 
@@ -56,7 +62,17 @@ struct MatmulStep {
   MatmulShape shape;
 };
 
-using Step = std::variant<LaunchStep, FillStep, CopyStep, MatmulStep>;
+struct ConvolutionStep {
+  Place x, weight, out;
+  ConvolutionShape shape;
+};
+
+struct AttentionStep {
+  Place query, key, value, out;
+  AttentionShape shape;
+};
+
+using Step = std::variant<LaunchStep, FillStep, CopyStep, MatmulStep, ConvolutionStep, AttentionStep>;
 
 struct Tape {
   std::vector<BufferSpec> buffers;
@@ -111,6 +127,8 @@ class TapeReader {
         return CopyStep{from, to, next()};
       }
       case 4: return product();
+      case 5: return convolution();
+      case 6: return attention();
       default: throw std::runtime_error("the tape has a step of unknown kind");
     }
   }
@@ -140,6 +158,29 @@ class TapeReader {
     MatmulShape& shape = step.shape;
     shape.batch = next(), shape.m = next(), shape.n = next(), shape.k = next();
     shape.a_stride = next(), shape.b_stride = next();
+    shape.a_down = next(), shape.a_across = next(), shape.b_down = next(), shape.b_across = next();
+    return step;
+  }
+
+  Step convolution() {
+    ConvolutionStep step{};
+    step.x = place(), step.weight = place(), step.out = place();
+    ConvolutionShape& shape = step.shape;
+    for (std::int64_t* count : {&shape.batch, &shape.channels, &shape.outputs, &shape.groups})
+      *count = static_cast<std::int64_t>(next());
+    shape.transposed = next() != 0;
+    for (auto* lengths : {&shape.input, &shape.window, &shape.output, &shape.stride, &shape.padding, &shape.dilation})
+      for (std::int64_t& length : *lengths) length = static_cast<std::int64_t>(next());
+    return step;
+  }
+
+  Step attention() {
+    AttentionStep step{};
+    step.query = place(), step.key = place(), step.value = place(), step.out = place();
+    AttentionShape& shape = step.shape;
+    shape.heads = next(), shape.tokens = next(), shape.sources = next();
+    shape.value_width = next(), shape.width = next();
+    shape.causal = next() != 0;
     return step;
   }
 

@@ -3,7 +3,7 @@
 from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
 from evaluator.judge.workbench import CompiledPlan, Workbench
-from evaluator.program.plan import Launch, Matmul, Plan
+from evaluator.program.plan import Launch, LibraryStep, Plan
 from evaluator.records import ProgramFault
 from evaluator.tasks.task import Task
 
@@ -13,7 +13,7 @@ MAX_KNOCK_OUTS = 64  # a plan of more launches is a loop, and one run each would
 def own_kernel_share(plan: Plan) -> float | None:
     """1 for own kernels alone, 0 for library steps alone, None for neither or both (only a clock can tell)."""
     own = any(isinstance(step, Launch) for step in plan.steps)
-    library = any(isinstance(step, Matmul) for step in plan.steps)
+    library = any(isinstance(step, LibraryStep) for step in plan.steps)
     if own == library:
         return None
     return 1.0 if own else 0.0

@@ -15,7 +15,7 @@ from evaluator.judge.modes import EFFORTS
 from evaluator.judge.timing import Schedule
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
-from evaluator.program.plan import Plan
+from evaluator.program.plan import LibraryStep, Plan
 from evaluator.program.screen import screen
 from evaluator.program.trace import Tracer
 from evaluator.records import Fault, Limits, Mode, Outcome, ProgramFault, Rung, Verdict
@@ -119,6 +119,7 @@ class Judge:
         self._bench.outputs(job.task, job.size)  # the oracle's start is no part of the trace's time
         with found.rung(Rung.TRACE):
             plan = self._plan(program, job.task, job.size)
+            _check_library(plan, self.limits.library_steps and job.task.library_steps)
             found.own_kernel_share = own_kernel_share(plan)
         with found.rung(Rung.COMPILE):
             compiled = self._bench.compile(plan)
@@ -157,3 +158,11 @@ class Judge:
         if self.device == "cpu":
             return Schedule(effort.width, min(budget_s, self.limits.cpu_timing_s), effort.min_pairs)
         return Schedule(effort.width, budget_s, effort.min_pairs, min_sample_us=0.0)
+
+
+def _check_library(plan: Plan, allowed: bool) -> None:
+    """Raises `refused` where a plan has library steps and the task or the run wants own kernels alone."""
+    for step in plan.steps:
+        if isinstance(step, LibraryStep) and not allowed:
+            message = "library steps (cp.matmul, @, evaluator.lib) are not allowed here; write kernels"
+            raise ProgramFault(Outcome.REFUSED, Rung.TRACE, message, step.line)

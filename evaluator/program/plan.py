@@ -104,15 +104,49 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Matmul:
-    """out[*, m, n] = a[*, m, k] @ b[*, k, n]; both batches equal or one of them empty; one float dtype throughout."""
+    """out[*, m, n] = a[*, m, k] @ b[*, k, n]; both batches equal or one of them empty; one float dtype throughout.
+
+    `transpose_a`: a is [*, k, m] in memory; `transpose_b`: b is [*, n, k].
+    """
 
     a: View
     b: View
     out: View  # overlaps neither a nor b
+    transpose_a: bool
+    transpose_b: bool
     line: int
 
 
-Step = Launch | Fill | Copy | Matmul
+@dataclasses.dataclass(frozen=True)
+class Convolution:
+    """A convolution of float32, plain or transposed; `library.conv_shape` says how the shapes go together."""
+
+    x: View
+    weight: View
+    out: View  # overlaps neither operand
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    groups: int
+    transposed: bool
+    line: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """out = softmax(query key^T / sqrt(d)) value over the last two dimensions, in float32."""
+
+    query: View
+    key: View
+    value: View
+    out: View  # overlaps no operand
+    causal: bool  # a token sees those up to its own place
+    line: int
+
+
+LibraryStep = Matmul | Convolution | Attention
+Step = Launch | Fill | Copy | LibraryStep
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,8 +210,19 @@ def _step_json(step: Step) -> dict:
         case Copy():
             return {"op": "copy", "from": _view_json(step.source), "to": _view_json(step.target), "line": step.line}
         case Matmul():
-            operands = {name: _view_json(getattr(step, name)) for name in ("a", "b", "out")}
-            return {"op": "matmul", **operands, "line": step.line}
+            return _library_json("matmul", step)
+        case Convolution():
+            return _library_json("conv", step)
+        case Attention():
+            return _library_json("attention", step)
+
+
+def _library_json(op: str, step: LibraryStep) -> dict:
+    """The fields by their names, views as objects and lengths as lists."""
+    fields: dict = {"op": op}
+    for name, value in vars(step).items():
+        fields[name] = _view_json(value) if isinstance(value, View) else list(value) if type(value) is tuple else value
+    return fields
 
 
 def to_json(plan: Plan) -> str:

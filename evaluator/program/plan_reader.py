@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from evaluator.program import library
 from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES, integer_range
 from evaluator.program.launch_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED_BYTES
 from evaluator.program.plan import (
     SCHEMA,
     Argument,
+    Attention,
     Buffer,
+    Convolution,
     Copy,
     Fill,
     FloatArgument,
@@ -34,6 +37,7 @@ MAX_BUFFERS = 65_536 + 4_096  # one per step, and the inputs
 MAX_ARGUMENTS = 512
 MAX_LINE = 1_000_000
 MAX_STEPS = 65_536
+MAX_LENGTH = 1 << 20  # of a convolution's stride, padding and so on
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}\Z")
 _KERNEL = re.compile(r"[A-Za-z_][\x20-\x7e]{0,499}\Z")
@@ -95,6 +99,12 @@ def _object(value: Any, at: str, keys: Sequence[str]) -> dict[str, Any]:
 def _integer(value: Any, at: str, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{at}: seen {_show(value)}, expected an integer from {low} to {high}")
+    return value
+
+
+def _boolean(value: Any, at: str) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{at}: seen {_show(value)}, expected true or false")
     return value
 
 
@@ -241,23 +251,82 @@ def _copy(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Copy:
 
 def _matmul(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Matmul:
     a, b, out = (_view(value[key], f"{at}.{key}", buffers) for key in ("a", "b", "out"))
+    turned = [_boolean(value[key], f"{at}.{key}") for key in ("transpose_a", "transpose_b")]
     dtypes = {buffers[view.buffer].dtype for view in (a, b, out)}
     if len(dtypes) != 1 or not dtypes <= FLOAT_DTYPES:
         raise ValueError(f"{at}: seen dtypes {sorted(dtypes)}, expected one float dtype for a, b and out")
     batches = sorted({a.shape[:-2], b.shape[:-2]} - {()})
-    fits = len(a.shape) >= 2 and len(b.shape) >= 2 and len(batches) <= 1 and a.shape[-1] == b.shape[-2]
-    if not fits or out.shape != (*(batches[0] if batches else ()), a.shape[-2], b.shape[-1]):
-        raise ValueError(f"{at}: shapes {a.shape} @ {b.shape} = {out.shape} do not fit")
-    if overlap(a, out) or overlap(b, out):
+    fits = len(a.shape) >= 2 and len(b.shape) >= 2 and len(batches) <= 1
+    rows, inner = _matrix(a, turned[0]) if fits else (0, 0)
+    middle, columns = _matrix(b, turned[1]) if fits else (0, 0)
+    if not fits or inner != middle or out.shape != (*(batches[0] if batches else ()), rows, columns):
+        raise ValueError(f"{at}: shapes {a.shape} @ {b.shape} = {out.shape} do not fit, transposed {turned}")
+    _check_apart(at, out, a, b)
+    return Matmul(a=a, b=b, out=out, transpose_a=turned[0], transpose_b=turned[1], line=line)
+
+
+def _matrix(view: View, transposed: bool) -> tuple[int, int]:
+    rows, columns = view.shape[-2:]
+    return (columns, rows) if transposed else (rows, columns)
+
+
+def _convolution(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Convolution:
+    x, weight, out = _floats(value, at, ("x", "weight", "out"), buffers)
+    lengths = {
+        name: _sequence(value[name], f"{at}.{name}", 1, 3, lambda entry, where: _integer(entry, where, 0, MAX_LENGTH))
+        for name in ("stride", "padding", "dilation", "output_padding")
+    }
+    groups = _integer(value["groups"], f"{at}.groups", 1, MAX_LENGTH)
+    transposed = _boolean(value["transposed"], f"{at}.transposed")
+    expected = library.conv_shape(x.shape, weight.shape, groups=groups, transposed=transposed, **lengths)
+    if out.shape != expected:
+        raise ValueError(f"{at}.out: seen shape {out.shape}, expected {expected}")
+    _check_apart(at, out, x, weight)
+    return Convolution(x=x, weight=weight, out=out, groups=groups, transposed=transposed, line=line, **lengths)
+
+
+def _attention(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Attention:
+    query, key, values, out = _floats(value, at, ("query", "key", "value", "out"), buffers)
+    expected = library.attention_shape(query.shape, key.shape, values.shape)
+    if out.shape != expected:
+        raise ValueError(f"{at}.out: seen shape {out.shape}, expected {expected}")
+    _check_apart(at, out, query, key, values)
+    causal = _boolean(value["causal"], f"{at}.causal")
+    return Attention(query=query, key=key, value=values, out=out, causal=causal, line=line)
+
+
+def _floats(value: Any, at: str, names: Sequence[str], buffers: Sequence[Buffer]) -> list[View]:
+    views = [_view(value[name], f"{at}.{name}", buffers) for name in names]
+    dtypes = {buffers[view.buffer].dtype for view in views}
+    if dtypes != {"float32"}:
+        raise ValueError(f"{at}: seen dtypes {sorted(dtypes)}, expected float32")
+    return views
+
+
+def _check_apart(at: str, out: View, *operands: View) -> None:
+    if any(overlap(operand, out) for operand in operands):
         raise ValueError(f"{at}: out overlaps an operand")
-    return Matmul(a=a, b=b, out=out, line=line)
 
 
 _STEP_KEYS = {
     "launch": ("op", "module", "kernel", "grid", "block", "shared_bytes", "args", "line"),
     "fill": ("op", "view", "value", "line"),
     "copy": ("op", "from", "to", "line"),
-    "matmul": ("op", "a", "b", "out", "line"),
+    "matmul": ("op", "a", "b", "out", "transpose_a", "transpose_b", "line"),
+    "conv": (
+        "op",
+        "x",
+        "weight",
+        "out",
+        "stride",
+        "padding",
+        "dilation",
+        "output_padding",
+        "groups",
+        "transposed",
+        "line",
+    ),
+    "attention": ("op", "query", "key", "value", "out", "causal", "line"),
 }
 
 
@@ -273,4 +342,8 @@ def _step(value: Any, at: str, buffers: Sequence[Buffer], modules: Sequence[Modu
         return _fill(fields, at, line, buffers)
     if op == "copy":
         return _copy(fields, at, line, buffers)
+    if op == "conv":
+        return _convolution(fields, at, line, buffers)
+    if op == "attention":
+        return _attention(fields, at, line, buffers)
     return _matmul(fields, at, line, buffers)

@@ -41,5 +41,5 @@ BUILTINS = frozenset(
 ARGUMENTS = frozenset(
     """args backend block code dst dtype fill_value grid name name_expressions options order out prototype shape
     shared_mem src""".split()  # noqa: SIM905
-)
+) | {"causal", "dilation", "groups", "output_padding", "padding", "stride", "transpose_a", "transpose_b", "transposed"}
 IMPORTS = ("import cupy as cp", "import math", "from evaluator import lib")

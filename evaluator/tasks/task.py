@@ -45,6 +45,7 @@ class Task:
     cases: tuple[str, ...] | None = None  # out of CASES, those that make sense here; None = all
     degenerate: str | None = None  # why the output says nothing about the input, if so
     collapses: str | None = None  # how the algebra shrinks, if so
+    library_steps: bool = True  # whether programs may use cp.matmul and evaluator.lib
     notes: tuple[str, ...] = ()
     sources_at: Mapping[str, str] = dataclasses.field(default_factory=dict)  # size -> `source` where it differs there
 

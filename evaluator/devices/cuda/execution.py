@@ -1,4 +1,4 @@
-"""Queues the steps of a compiled plan on a device's stream: kernels and memory by the driver, products by CuPy."""
+"""Queues the steps of a compiled plan on a device's stream: kernels and memory by the driver, library steps by CuPy."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from evaluator import _core
 from evaluator.devices.cuda import layout
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.signature import pack
-from evaluator.nn.cupy_nn import cublas
+from evaluator.nn.cupy_nn import cublas, cudnn_plans, operand, scaled_dot_product_attention
 from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.launch_limits import MAX_SHARED_BYTES
-from evaluator.program.plan import Copy, Fill, Launch, Matmul, View
+from evaluator.program.plan import Attention, Convolution, Copy, Fill, Launch, LibraryStep, Matmul, View
 
 _USUAL_SHARED_BYTES = 48 * 1024  # a kernel gets more dynamic shared memory only if it asks
 
@@ -22,6 +22,7 @@ class Executable:
     def __init__(self, device: _core.CudaDevice, compiled: CompiledPlan):
         """Raises CudaError where the driver does not take a cubin."""
         self._device, self._compiled, self._plan = device, compiled, compiled.plan
+        self._workspace = cp.cuda.MemoryPool()  # of library steps; a recorded graph goes on using what it took
         self._modules = [_core.CudaModule(device, module.cubin) for module in compiled.modules]
         self._functions = {
             (number, kernel): self._modules[number].function(lowered)
@@ -56,9 +57,26 @@ class Executable:
                     nbytes = step.source.size * ITEM_BYTES[self._plan.dtype(step.source)]
                     target, source = self._address(step.target, addresses), self._address(step.source, addresses)
                     self._device.copy(target, source, nbytes)
-                case Matmul():
-                    a, b, out = (self._array(view, addresses) for view in (step.a, step.b, step.out))
-                    cublas.matmul(a, b, out=out, dtype=self._plan.dtype(step.a))
+                case _:
+                    with cp.cuda.using_allocator(self._workspace.malloc):
+                        self._call_library(step, addresses)
+
+    def _call_library(self, step: LibraryStep, addresses: Sequence[int]) -> None:
+        match step:
+            case Matmul():
+                a, b, out = (self._array(view, addresses) for view in (step.a, step.b, step.out))
+                a, b = a.swapaxes(-1, -2) if step.transpose_a else a, b.swapaxes(-1, -2) if step.transpose_b else b
+                cublas.matmul(a, b, out=out, dtype=self._plan.dtype(step.a))
+            case Convolution():
+                x, weight, out = (self._array(view, addresses) for view in (step.x, step.weight, step.out))
+                shapes = (x.shape, weight.shape, out.shape)
+                moves = (step.stride, step.padding, step.dilation)
+                cudnn_plans.convolve(cudnn_plans.Geometry(*shapes, *moves, step.transposed), x, weight, out)
+            case Attention():
+                views = (step.query, step.key, step.value)
+                query, key, value = (operand(self._array(view, addresses)) for view in views)
+                found = scaled_dot_product_attention(query, key, value, step.causal)
+                self._array(step.out, addresses)[...] = found
 
     def _launch(self, step: Launch, arguments: Sequence[View | bytes], addresses: Sequence[int]) -> None:
         words = [

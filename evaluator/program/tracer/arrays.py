@@ -5,7 +5,7 @@ Every operation either gives what CuPy would give, or raises with the reason.
 
 import math
 
-from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES
+from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.tracer.faults import refused, value_used
 from evaluator.program.tracer.indexing import contiguous_strides, is_contiguous, select
 from evaluator.program.tracer.recorder import Recorder
@@ -122,7 +122,9 @@ class Array:
             raise refused(str(error)) from None
 
     def __matmul__(self, other) -> "Array":
-        return matmul(self, other)
+        from evaluator.program.tracer import library  # which needs this class
+
+        return library.matmul(self, other)
 
     def __iter__(self):
         raise refused("iterating over an array is not in the surface; use for i in range(len(a)) and a[i]")
@@ -198,38 +200,3 @@ def copy(target: Array, source: Array) -> None:
     if target._overlaps(source):
         raise refused("a copy between overlapping parts of one array has no defined order; copy through another array")
     target._recorder.step({"op": "copy", "from": source.view(), "to": target.view()})
-
-
-def matmul(a, b, out: Array | None = None) -> Array:
-    """cp.matmul for one float dtype; batches equal, or on one side only."""
-    for operand in (a, b):
-        if not isinstance(operand, Array):
-            raise TypeError(f"matmul of a {type(operand).__name__}, expected arrays")
-    if a.dtype != b.dtype or a.dtype.name not in FLOAT_DTYPES:
-        raise refused(f"matmul of {a.dtype.name} and {b.dtype.name}; both must have the same float dtype")
-    if not a.ndim or not b.ndim:
-        raise ValueError("matmul: an operand has no dimensions")
-    left = a.reshape((1, *a.shape)) if a.ndim == 1 else a
-    right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
-    if left.shape[-1] != right.shape[-2]:
-        raise ValueError(f"matmul: shapes {a.shape} and {b.shape} do not fit")
-    batch = left.shape[:-2] or right.shape[:-2]
-    if left.shape[:-2] and right.shape[:-2] and left.shape[:-2] != right.shape[:-2]:
-        raise refused(f"matmul: batches {left.shape[:-2]} and {right.shape[:-2]}; they must be equal, or on one side")
-    rows = () if a.ndim == 1 else (left.shape[-2],)
-    columns = () if b.ndim == 1 else (right.shape[-1],)
-    shape = (*batch, *rows, *columns)
-    result = allocate(a._recorder, shape, a.dtype) if out is None else _checked_out(out, shape, a, b)
-    matrix = result.reshape((*batch, left.shape[-2], right.shape[-1]))
-    a._recorder.step({"op": "matmul", "a": left.view(), "b": right.view(), "out": matrix.view()})
-    return result
-
-
-def _checked_out(out, shape: tuple[int, ...], a: Array, b: Array) -> Array:
-    if not isinstance(out, Array):
-        raise TypeError(f"matmul: out is a {type(out).__name__}, expected an array")
-    if out.shape != shape or out.dtype != a.dtype:
-        raise refused(f"matmul: out has shape {out.shape} and dtype {out.dtype.name}, expected {shape}, {a.dtype.name}")
-    if out._overlaps(a) or out._overlaps(b):
-        raise refused("matmul: out overlaps an operand; use another array")
-    return out

@@ -5,8 +5,8 @@ import math as python_math
 
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.surface import BUILTINS, LIB, MATH
-from evaluator.program.tracer import kernels
-from evaluator.program.tracer.arrays import Array, allocate, as_shape, copy, matmul
+from evaluator.program.tracer import kernels, library
+from evaluator.program.tracer.arrays import Array, allocate, as_shape, copy
 from evaluator.program.tracer.faults import refused
 from evaluator.program.tracer.recorder import Recorder
 from evaluator.program.tracer.scalars import Dtype, Scalar, ScalarType, dtype_of, plain_number
@@ -76,7 +76,7 @@ class Cupy:
         dst.fill(src)
 
     def matmul(self, x1, x2, /, out=None):
-        return matmul(x1, x2, out)
+        return library.matmul(x1, x2, out)
 
 
 class Namespace:
@@ -103,19 +103,12 @@ def _dtype_of_value(value) -> Dtype:
     return dtype_of(bool if isinstance(value, bool) else type(number))
 
 
-def _library_step(name: str):
-    def call(*arguments, **keywords):
-        raise refused(f"lib.{name} is not available in this version; write a kernel, or use cp.matmul for a product")
-
-    return call
-
-
 def program_globals(recorder: Recorder) -> dict:
     """Globals for the program's code, with nothing of the real builtins but BUILTINS."""
     modules = {
         "cupy": Cupy(recorder),
         "math": Namespace(**{name: getattr(python_math, name) for name in MATH}),
-        "evaluator": Namespace(lib=Namespace(**{name: _library_step(name) for name in LIB})),
+        "evaluator": Namespace(lib=Namespace(**{name: getattr(library, name) for name in LIB})),
     }
 
     def import_module(name, global_names=None, local_names=None, members=(), level=0):

@@ -217,7 +217,7 @@ def test_matrix_product_step(dtype, a, b):
     shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
     buffers = (Buffer("a", "input", dtype, a), Buffer("b", "input", dtype, b), Buffer("t0", "temporary", dtype, shape))
     views = [View(i, 0, buffer.shape) for i, buffer in enumerate(buffers)]
-    plan = Plan(buffers, (), (Matmul(*views, line=1),), (views[2],))
+    plan = Plan(buffers, (), (Matmul(*views, transpose_a=False, transpose_b=False, line=1),), (views[2],))
     generator = np.random.default_rng(0)
     numpy_dtype = poison.numpy_dtype(dtype)
     x, y = generator.normal(size=a).astype(numpy_dtype), generator.normal(size=b).astype(numpy_dtype)

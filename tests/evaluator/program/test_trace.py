@@ -232,12 +232,6 @@ def test_names_outside_the_surface_do_not_exist(fault_of):
         assert found.message == f"NameError: name '{name}' is not defined"
 
 
-def test_library_steps_are_refused_with_what_to_do_instead(fault_of):
-    found = fault_of("return lib.gemm(a, a)", head="from evaluator import lib\n")
-    assert found.outcome is Outcome.REFUSED
-    assert "lib.gemm is not available in this version; write a kernel, or use cp.matmul" in found.message
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [

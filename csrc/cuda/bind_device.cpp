@@ -30,7 +30,9 @@ void bind_classes(py::module_& module) {
       .def(py::init<int>(), py::arg("ordinal") = 0)
       .def_property_readonly("name", &Device::name)
       .def_property_readonly("memory", &Device::memory, "(free, total) bytes.")
-      .def_property_readonly("stream", [](const Device& d) { return reinterpret_cast<std::uintptr_t>(d.stream()); })
+      .def("__cuda_stream__", [](const Device& d) {
+        return py::make_tuple(0, reinterpret_cast<std::uintptr_t>(d.stream()));
+      }, "Version and address of the stream that everything is queued on, as CUDA libraries of Python ask for it.")
       .def_property_readonly("architecture",
                              [](const Device& d) {
                                return 10 * d.attribute(cuda::kCapabilityMajor) + d.attribute(cuda::kCapabilityMinor);

@@ -42,7 +42,7 @@ class CudaWorkbench:
         self._limits = limits
         self.device = _core.CudaDevice(ordinal)
         cp.cuda.Device(ordinal).use()
-        cp.cuda.ExternalStream(self.device.stream).use()
+        cp.cuda.Stream.from_external(self.device).use()
         self.timer = _core.CudaTimer(self.device)
         self.beat: Callable[[], None] = lambda: None  # called often: a sign of life for whoever waits
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()

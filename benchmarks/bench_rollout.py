@@ -39,7 +39,7 @@ def measure(
     config: DecoderConfig, params: Params, prompt: list[int], group: int, options: SamplingOptions, seed: int
 ) -> Timing:
     start = time.perf_counter()
-    jax.block_until_ready(sampler.prefill_prompts(config, params, [prompt]))
+    jax.block_until_ready(sampler.prefill_prompts(config, params, [prompt], 128))
     prefill_s = time.perf_counter() - start
     start, processor = time.perf_counter(), time.process_time()
     sampler.sample(config, params, [prompt], group, jax.random.key(seed), options)

@@ -99,7 +99,8 @@ def _change(config: ConfigDict, word: str) -> None:
         config.policy.rollout_dtype = "bfloat16"
         config.policy.update_dtype = "bfloat16"
         config.learn.micro_batches = 1
-        config.learn.prompt_bucket = 1536  # one shape: on a GPU compiling takes longer than what padding costs
+        config.rollout.prompt_bucket = 1536  # one shape: on a GPU compiling takes longer than what padding costs
+        config.learn.prompt_bucket = 1536
         config.learn.completion_bucket = 4096
     elif word in MODES:
         config.exemplars.policy = config.exemplars.policy if word == "evolve" else "none"

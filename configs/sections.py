@@ -24,6 +24,7 @@ def rollout(*, prompt_tokens: int, temperature: float) -> ConfigDict:
     section.prompts = 1  # N
     section.group = 8  # G
     section.prompt_tokens = prompt_tokens
+    section.prompt_bucket = 128  # prompts are padded to multiples of it, so that few shapes are compiled
     section.completion_tokens = 512
     section.temperature = temperature
     section.top_k = 0  # 0: all tokens

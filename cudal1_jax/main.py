@@ -55,6 +55,7 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
     if config.get("device") == "cuda":  # the judge's process needs most of the GPU that JAX would take for itself
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     checks.check(config)
+    _keep_compiled()
     if fresh and path.exists():
         with run_directory.RunLock(path):
             print(f"the earlier run lies in {run_directory.set_aside(path)}", file=sys.stderr)
@@ -65,6 +66,16 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
         left = _left(config, directory)
         note = f"\nstopped at its time limit, {left} iterations before the end: the same command goes on"
         return summary.table(summary.load(directory)) + (note if left else "")
+
+
+def _keep_compiled() -> None:
+    """What XLA compiles for an accelerator, tens of seconds a program, is kept for the next run."""
+    import jax
+
+    from evaluator.devices import object_cache
+
+    if jax.default_backend() != "cpu":
+        jax.config.update("jax_compilation_cache_dir", str(object_cache.folder("xla")))
 
 
 def _left(config: ConfigDict, directory: "RunDirectory") -> int:

@@ -13,6 +13,7 @@ class SamplingOptions:
     min_p: float = 0.0  # 0: no limit
     max_new_tokens: int = 512
     stop_ids: tuple[int, ...] = ()  # a completion ends with the first of these, which is part of it
+    prompt_bucket: int = 128  # prompts are padded to multiples of it, so that few programs are compiled
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
@@ -25,3 +26,5 @@ class SamplingOptions:
             raise ValueError(f"min_p must be between 0 and 1, not {self.min_p}")
         if self.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.max_new_tokens}")
+        if self.prompt_bucket < 1:
+            raise ValueError(f"prompt_bucket must be at least 1, not {self.prompt_bucket}")

@@ -21,7 +21,6 @@ from cudal1_jax.rollout import draw, truncation
 from cudal1_jax.rollout.options import SamplingOptions
 
 CHUNK = 64  # tokens between two reports
-PROMPT_BUCKET = 128  # prompts are padded to multiples of it, so that few programs are compiled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +76,7 @@ def sample(
     numbers = list(range(len(prompt_ids))) if prompt_numbers is None else list(prompt_numbers)
     if len(numbers) != len(prompt_ids):
         raise ValueError(f"{len(prompt_ids)} prompts but {len(numbers)} prompt_numbers")
-    shared, last = prefill_prompts(config, params, prompt_ids)
+    shared, last = prefill_prompts(config, params, prompt_ids, options.prompt_bucket)
     weights = decode.prepare(config, params)
     keys = _row_keys(key, jnp.asarray(numbers), first_sample + jnp.arange(group))
     state = _begin(config, options, last, group)
@@ -98,22 +97,22 @@ def sample(
     )
 
 
-def pad_prompts(prompt_ids: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Prompts [N, P] padded on the right with zeros to a common bucket, and their lengths [N]."""
+def pad_prompts(prompt_ids: Sequence[Sequence[int]], bucket: int) -> tuple[np.ndarray, np.ndarray]:
+    """Prompts [N, P] padded on the right with zeros to a common multiple of `bucket`, and their lengths [N]."""
     lengths = np.array([len(ids) for ids in prompt_ids], np.int32)
-    tokens = np.zeros((len(prompt_ids), -(-int(lengths.max()) // PROMPT_BUCKET) * PROMPT_BUCKET), np.int32)
+    tokens = np.zeros((len(prompt_ids), -(-int(lengths.max()) // bucket) * bucket), np.int32)
     for row, ids in enumerate(prompt_ids):
         tokens[row, : len(ids)] = ids
     return tokens, lengths
 
 
 def prefill_prompts(
-    config: DecoderConfig, params: Params, prompt_ids: Sequence[Sequence[int]]
+    config: DecoderConfig, params: Params, prompt_ids: Sequence[Sequence[int]], bucket: int
 ) -> tuple[decode.Prompts, jax.Array]:
     """Prefilled prompts and the hidden state [N, D] of each one's last token; every prompt is run at its own bucket."""
     parts = []
     for ids in prompt_ids:
-        row, length = pad_prompts([ids])
+        row, length = pad_prompts([ids], bucket)
         parts.append(_prefill(config, params, jnp.asarray(row), jnp.asarray(length)))
     size = max(cache.k.shape[3] for cache, _ in parts)
 

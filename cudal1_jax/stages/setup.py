@@ -118,6 +118,7 @@ def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.S
             min_p=config.rollout.min_p,
             max_new_tokens=config.rollout.completion_tokens,
             stop_ids=stop_ids,
+            prompt_bucket=config.rollout.prompt_bucket,
         )
     except ValueError as error:
         raise RunError(f"config.rollout: {error}") from error

@@ -139,7 +139,7 @@ def test_frequencies_are_the_distribution_asked_for(config, params, options):
 
 @pytest.mark.parametrize(("length", "padded"), [(1, 128), (128, 128), (129, 256)])
 def test_prompts_are_padded_to_whole_buckets(length, padded):
-    tokens, lengths = sampler.pad_prompts([[7] * length, [8]])
+    tokens, lengths = sampler.pad_prompts([[7] * length, [8]], bucket=128)
     assert tokens.shape == (2, padded)
     assert lengths.tolist() == [length, 1]
     assert tokens.sum(axis=1).tolist() == [7 * length, 8]

@@ -37,6 +37,7 @@ def judge() -> ConfigDict:
     """How programs are judged, and what one of them may take."""
     section = ConfigDict()
     section.mode = "quick"
+    section.gpu_share = 0.8  # of a GPU's memory for judging; the learner beside it keeps to the rest
     section.workers = 2  # on cuda always 1: more would time each other's programs
     section.deadline_s = 120.0  # of one program, before its worker is replaced
     section.limits = ConfigDict()

@@ -54,6 +54,7 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
 
     if config.get("device") == "cuda":  # the judge's process needs most of the GPU that JAX would take for itself
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{1 - config.judge.gpu_share:g}")
     checks.check(config)
     _keep_compiled()
     if fresh and path.exists():

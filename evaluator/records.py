@@ -91,6 +91,7 @@ class Limits:
     memory_bytes: int = (
         1 << 30
     )  # buffers of a plan, of which eight processes hold a copy each; for cuda see `for_device`
+    gpu_share: float = 1.0  # of a GPU's memory that judging on it may take; the rest is for others, such as a learner
     timing_s: Mapping[Mode, float] = dataclasses.field(
         default_factory=lambda: {Mode.QUICK: 0.3, Mode.STANDARD: 3.0, Mode.VERIFY: 30.0}
     )  # device time spent on timing; on cpu at most 2 s

@@ -65,6 +65,8 @@ def _check_judging(config: ConfigDict) -> None:
     _one_of("config.device", config.device, DEVICES)
     _one_of("config.judge.mode", config.judge.mode, tuple(Mode))
     _at_least_1("config.judge.workers", config.judge.workers)
+    if not 0 < config.judge.gpu_share < 1:
+        raise RunError(f"config.judge.gpu_share: seen {config.judge.gpu_share}, expected a share between 0 and 1")
     tasks = list(setup.tasks(config).values())
     for task in tasks:
         try:

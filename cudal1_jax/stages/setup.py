@@ -43,6 +43,7 @@ def judge_options(config: ConfigDict) -> dict:
     """Arguments of `evaluator.judge.ladder.Judge`, as each worker of a pool takes them."""
     limits = dict(config.judge.limits)
     limits["memory_bytes"] = limits["memory_bytes"] or Limits.for_device(config.device).memory_bytes
+    limits["gpu_share"] = config.judge.gpu_share
     return {
         "device": config.device,
         "mode": config.judge.mode,

@@ -46,7 +46,8 @@ class CudaWorkbench:
         self.timer = _core.CudaTimer(self.device)
         self.beat: Callable[[], None] = lambda: None  # called often: a sign of life for whoever waits
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
-        self._cache_bytes = int(_CACHE_SHARE * self.device.memory[1])
+        self._cache_bytes = int(_CACHE_SHARE * limits.gpu_share * self.device.memory[1])
+        cp.get_default_memory_pool().set_limit(fraction=limits.gpu_share)
         self._references: tuple[tuple, Expected, Mapping[str, Reference]] | None = None
 
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:

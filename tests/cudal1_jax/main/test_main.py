@@ -187,6 +187,7 @@ def test_a_config_is_locked_once_it_is_read(call, finishing):
         ("--config.stage=dream", "config.stage: 'dream' is none of sft, self_supervised, contrastive, pipeline"),
         ("--config.device=tpu", "config.device: 'tpu' is none of cpu, cuda"),
         ("--config.judge.workers=0", "config.judge.workers: seen 0, expected at least 1"),
+        ("--config.judge.gpu_share=1.0", "config.judge.gpu_share: seen 1.0, expected a share between 0 and 1"),
         ("--config.rollout.group=0", "config.rollout.group: seen 0, expected at least 1"),
         ("--config.learn.micro_batches=3", "config.learn.micro_batches: 8 samples of a prompt do not divide by 3"),
     ],

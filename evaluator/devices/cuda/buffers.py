@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.devices.cuda import layout
-from evaluator.devices.cuda.comparison import count_equal, differs
+from evaluator.devices.cuda.comparison import count_equal
 from evaluator.devices.cuda.execution import Executable
 from evaluator.devices.cuda.recording import record
 from evaluator.devices.poison import CANARY, poison
@@ -162,10 +162,6 @@ class TimedBuffers(Buffers):
             if bool((cp.asnumpy(found) == some[0][1][0]).any()):
                 return True
         return False
-
-    def changed(self, name: str, given: cp.ndarray) -> bool:
-        number = next(i for i, buffer in enumerate(self.plan.inputs) if buffer.name == name)
-        return differs(self.array(number), given)
 
 
 def _guarded(device: _core.CudaDevice, nbytes: int, right: bool, make_room: Callable[[], None]) -> _core.GuardedBuffer:

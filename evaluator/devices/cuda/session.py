@@ -47,14 +47,14 @@ class Session:
     ):
         """`make_room` gives up memory that others hold for later, once the device has too little left.
 
-        Raises ProgramFault `launch_error` where the driver does not take the plan's cubins.
+        Raises ProgramFault for what the driver says against the plan's cubins.
         """
-        self._device, self._timer, self._compiled, self._limits = device, timer, compiled, limits
+        self._device, self._timer, self._limits = device, timer, limits
         self._make_room = make_room
         self._plan: Plan = compiled.plan
         self._executable = self._driver(lambda: Executable(device, compiled), Rung.LAUNCH)
         self._globals = self._driver(self._executable.globals, Rung.LAUNCH)
-        self._fresh_globals = [cp.copy(array) for array in self._globals]
+        self._fresh_globals = self._driver(lambda: [cp.copy(array) for array in self._globals], Rung.LAUNCH)
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
         self._timed: TimedBuffers | None = None
         self._inputs: list[cp.ndarray] = []
@@ -83,13 +83,15 @@ class Session:
             # An integer may equal the poison by chance: what another poison survives in as well is unwritten.
             left = [min(some, again) for some, again in zip(left, self._judged_run(buffers, ~seed), strict=True)]
         copy = functools.partial(self._copies, buffers)
-        return RunReport(
+        report = RunReport(
             outputs=self._driver(copy, Rung.MEMORY_SAFETY),
             unwritten=tuple(left),
             modified=self._modified(buffers),
             state_changed=self._restore_globals(),
             peak_bytes=self._plan.nbytes,
         )
+        self._wait(Rung.MEMORY_SAFETY)  # guarded memory is unmapped on return, whoever still reads it
+        return report
 
     def refill(self, inputs: Sequence[cp.ndarray]) -> None:
         """Gives the inputs of replays new contents at the same addresses, where the ones before have been run."""
@@ -109,7 +111,7 @@ class Session:
             if forget:
                 self._forget_globals()
                 timed.swap(self._generator)
-                timed.spread_poison(int(self._generator.integers(2**62)))
+                timed.spread_poison(self._secret_seed())
             seals = timed.seal(self._generator)
             self._driver(timed.queue_timed, Rung.TIMING)
             total_us += self._driver(lambda: sum(self._timer.collect(self._limits.kernel_s)), Rung.TIMING)
@@ -127,9 +129,10 @@ class Session:
         if timed.swapped:
             self._audit(timed)
             timed.fill_inputs(self._inputs)
+            timed.spread_poison(self._secret_seed())  # as before a timed replay: nothing tells this one from those
             self._driver(timed.queue, Rung.RECHECK)
             self._wait(Rung.RECHECK)
-        if names := [b.name for b, x in zip(self._plan.inputs, self._inputs, strict=True) if timed.changed(b.name, x)]:
+        if names := self._modified(timed):
             message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
             raise ProgramFault(Outcome.MODIFIED_INPUT, Rung.RECHECK, message)
         return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
@@ -146,7 +149,7 @@ class Session:
     def _audit(self, timed: TimedBuffers) -> None:
         given = self._inputs
         seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
-        again = self.run([cp.copy(timed.array(number)) for number in range(len(given))])
+        again = self.run([cp.copy(timed.array(number)) for number in range(len(given))], seed=self._secret_seed())
         self._inputs = given
         if not all(_close(one, other) for one, other in zip(seen, again.outputs, strict=True)):
             message = "a timed launch gave other results than the same inputs in fresh memory"
@@ -172,7 +175,10 @@ class Session:
         buffers.check_canaries()
         return [buffers.poisoned(view, seed) for view in self._plan.outputs]
 
-    def _modified(self, buffers: GuardedBuffers) -> tuple[str, ...]:
+    def _secret_seed(self) -> int:
+        return int(self._generator.integers(2**62))
+
+    def _modified(self, buffers: Buffers) -> tuple[str, ...]:
         return tuple(
             buffer.name
             for number, (buffer, given) in enumerate(zip(self._plan.inputs, self._inputs, strict=True))
@@ -200,21 +206,36 @@ class Session:
         What runs out of memory is called a second time, with more room.
         """
         try:
-            try:
-                return call()
-            except cp.cuda.memory.OutOfMemoryError:
-                self._make_room()
-            return call()
+            return self._with_room(call)
         except (_core.CudaError, _core.CudaDeadline) as error:
             raise faults.fault(error, rung) from error
         except cp.cuda.memory.OutOfMemoryError as error:
             raise ProgramFault(Outcome.OUT_OF_MEMORY, rung, f"the device is out of memory: {error}") from error
+        except Exception as error:
+            self._blame_kernels(rung, error)
+            raise
+
+    def _with_room(self, call: Callable):
+        try:
+            return call()
+        except cp.cuda.memory.OutOfMemoryError:
+            self._make_room()
+        return call()
+
+    def _blame_kernels(self, rung: Rung, seen: Exception) -> None:
+        """Raises the fault of a kernel that ran before `seen`: a library is often the first to meet what it broke."""
+        try:
+            self._device.wait(self._limits.kernel_s)
+        except (_core.CudaError, _core.CudaDeadline) as error:
+            raise faults.fault(error, rung) from seen
 
 
 def _close(one: cp.ndarray, other: cp.ndarray) -> bool:
     """Alike up to the order in which atomics happen to add."""
-    if one.dtype.kind != "f" or not differs(one, other):
-        return not differs(one, other)
+    if not differs(one, other):
+        return True
+    if one.dtype.kind != "f":
+        return False
     finite = cp.isfinite(other)
     scale = float(cp.abs(cp.where(finite, other, 0)).mean()) or 1.0
     return bool(cp.allclose(one, other, rtol=1e-3, atol=1e-3 * scale, equal_nan=True))

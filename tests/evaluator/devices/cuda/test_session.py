@@ -1,0 +1,226 @@
+"""What a session does around a program, on a device that the host plays: a program is a function on arrays."""
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator import _core
+from evaluator.program.plan import Buffer, Plan, View
+from evaluator.records import Limits, Outcome, ProgramFault, Rung
+
+HOST_CUPY = Path(__file__).parents[2] / "nn" / "host_cupy.py"
+OURS = ("cupy", "evaluator.nn.cupy_nn", "evaluator.devices.cuda.session", "evaluator.devices.cuda.buffers")
+OURS += tuple(f"evaluator.devices.cuda.{name}" for name in ("comparison", "execution", "layout"))
+SIZE = 64
+
+
+def at(address, shape, dtype, owner):
+    size = int(np.prod(shape, dtype=np.int64))
+    memory = (ctypes.c_char * (size * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype, size).reshape(shape)
+
+
+class Memory:
+    """Stands for guarded memory."""
+
+    before = behind = (0, 0)
+
+    def __init__(self, device, nbytes, right):
+        self._bytes = np.zeros(nbytes, np.uint8)
+        self.address = self._bytes.__array_interface__["data"][0]
+
+
+class Device:
+    """Everything happens at once; `broken` is what a kernel did to the context."""
+
+    broken = None
+
+    def wait(self, deadline_s):
+        if self.broken:
+            raise self.broken
+
+    def fill(self, address, pattern, count):
+        ctypes.memmove(address, pattern * count, len(pattern) * count)
+
+    def copy(self, target, source, nbytes):
+        ctypes.memmove(target, source, nbytes)
+
+
+class Timer:
+    def start(self): ...
+    def stop(self): ...
+    def collect(self, deadline_s):
+        return [5.0]
+
+
+@pytest.fixture(scope="module")
+def session_module():
+    """`evaluator.devices.cuda.session`, imported over a stand-in for CuPy, of which nothing stays in `sys.modules`."""
+    spec = importlib.util.spec_from_file_location("host_cupy", HOST_CUPY)
+    host_cupy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(host_cupy)
+    cupy, special = host_cupy.modules()
+    cupy.empty = lambda shape, dtype=np.float32: np.empty(shape, dtype).view(host_cupy.ndarray)
+    cupy.asnumpy = np.asarray
+    cupy.RawModule = object
+    cupy.cuda.memory = types.SimpleNamespace(OutOfMemoryError=MemoryError)
+    stand_ins = {"cupy": cupy, "cupyx": types.ModuleType("cupyx"), "cupyx.scipy": special}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in sys.modules if name.startswith(OURS)]:
+            patch.delitem(sys.modules, name)
+        for name, module in stand_ins.items():
+            patch.setitem(sys.modules, name, module)
+        module = importlib.import_module("evaluator.devices.cuda.session")
+        for name in [name for name in sys.modules if name.startswith(OURS[1:])]:
+            del sys.modules[name]
+    return module
+
+
+@pytest.fixture
+def session_of(session_module, monkeypatch):
+    """Makes a session of a program: a function of (x, out), both float32, out to be twice x."""
+    x, out = Buffer("x", "input", "float32", (SIZE,)), Buffer("t0", "temporary", "float32", (SIZE,))
+    plan = Plan((x, out), (), (), (View(1, 0, (SIZE,)),))
+    device = Device()
+    opened = contextlib.ExitStack()
+
+    def start(program):
+        class Executable:
+            def __init__(self, device, compiled): ...
+            def globals(self):
+                return []
+
+            def queue(self, addresses):
+                program(*(at(address, (SIZE,), np.dtype(np.float32), None) for address in addresses))
+
+        buffers = vars(session_module)["GuardedBuffers"].__init__.__globals__
+        array = buffers["cp"].ndarray
+        monkeypatch.setattr(buffers["layout"], "array", lambda *given: at(*given).view(array))
+        monkeypatch.setitem(buffers, "_guarded", lambda device, nbytes, right, make_room: Memory(device, nbytes, right))
+        monkeypatch.setitem(buffers, "count_equal", lambda bits, word: int((bits == word[0]).sum()))
+        recorded = lambda device, call: (types.SimpleNamespace(launch=call), None)  # noqa: E731
+        monkeypatch.setitem(buffers, "record", recorded)
+        differs = lambda one, other: one.tobytes() != other.tobytes()  # noqa: E731
+        monkeypatch.setattr(session_module, "differs", differs)
+        monkeypatch.setattr(session_module, "Executable", Executable)
+        compiled = types.SimpleNamespace(plan=plan)
+        session = session_module.Session(device, Timer(), compiled, Limits(), make_room=lambda: None)
+        return opened.enter_context(session)
+
+    start.device = device
+    with opened:
+        yield start
+
+
+def inputs(seed=1):
+    return [np.random.default_rng(seed).standard_normal(SIZE, dtype=np.float32)]
+
+
+def test_an_honest_program_runs_is_timed_and_leaves_its_outputs(session_of):
+    given = inputs()
+    session = session_of(lambda x, out: np.multiply(x, 2, out=out))
+    report = session.run(given, seed=3)
+    assert (report.unwritten, report.modified, report.state_changed) == ((0,), (), False)
+    np.testing.assert_array_equal(report.outputs[0], 2 * given[0])
+    assert session.time(4) == 5.0
+    np.testing.assert_array_equal(session.outputs()[0], 2 * given[0])
+
+
+def test_what_a_program_leaves_out_or_changes_is_reported(session_of):
+    def half(x, out):
+        out[: SIZE // 2] = 2 * x[: SIZE // 2]
+        x[0] = 7.0
+
+    report = session_of(half).run(inputs())
+    assert (report.unwritten, report.modified) == ((SIZE // 2,), ("x",))
+
+
+def test_a_program_that_is_coarse_only_where_outputs_are_poisoned_is_rechecked_where_they_are(session_of):
+    """Poison is what tells a timed replay from one that is not: the replay that is compared has to have it as well."""
+    runs = []
+
+    def coarse_when_timed(x, out):
+        runs.append(bool(np.isnan(out).all()))
+        out[:] = 2 * x * np.float32(1.0003 if runs[-1] and len(runs) > 1 else 1.0)
+
+    session = session_of(coarse_when_timed)
+    given = inputs()
+    session.run(given)
+    session.time(3)
+    seen = session.outputs()[0]
+    assert runs == [True] * len(runs)
+    assert np.abs(seen - 2 * given[0]).max() > 1e-4  # as in the timed replays, so that its bound is what judges them
+
+
+def test_a_replay_that_differs_from_fresh_memory_is_wrong(session_of):
+    kept = []
+
+    def remembers(x, out):
+        kept.append(2 * x)
+        out[:] = kept[-2] if len(kept) == 4 else kept[-1]  # the last timed replay gives what the one before it gave
+
+    session = session_of(remembers)
+    session.run(inputs())
+    session.time(2)
+    with pytest.raises(ProgramFault) as caught:
+        session.outputs()
+    assert caught.value.fault.outcome is Outcome.WRONG_AFTER_TIMING
+
+
+def test_a_timed_replay_that_writes_nothing_is_seen(session_of):
+    runs = []
+
+    def idle_when_replayed(x, out):
+        runs.append(0)
+        if len(runs) <= 2:  # the judged run, and the one before the recording
+            out[:] = 2 * x
+
+    session = session_of(idle_when_replayed)
+    session.run(inputs())
+    with pytest.raises(ProgramFault) as caught:
+        session.time(1)
+    assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
+
+
+def test_what_a_library_meets_after_a_stray_access_is_the_stray_access(session_of):
+    def stray_then_library(x, out):
+        session_of.device.broken = _core.CudaError("cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS", 700)
+        raise RuntimeError("cublasGemmStridedBatchedEx failed with status 13")
+
+    with pytest.raises(ProgramFault) as caught:
+        session_of(stray_then_library).run(inputs())
+    assert (caught.value.fault.outcome, caught.value.fault.rung) == (Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY)
+
+
+def test_a_library_that_fails_on_a_sound_device_is_our_error(session_of):
+    def fails(x, out):
+        raise RuntimeError("cublasCreate failed with status 1")
+
+    with pytest.raises(RuntimeError, match="cublasCreate"):
+        session_of(fails).run(inputs())
+
+
+def test_what_is_out_of_memory_is_tried_once_more_with_room(session_of):
+    calls = []
+
+    def hungry(x, out):
+        calls.append(0)
+        if len(calls) == 1:
+            raise MemoryError("one byte too many")
+        out[:] = 2 * x
+
+    assert session_of(hungry).run(inputs()).unwritten == (0,)
+
+    def starving(x, out):
+        raise MemoryError("always")
+
+    with pytest.raises(ProgramFault) as caught:
+        session_of(starving).run(inputs())
+    assert caught.value.fault.outcome is Outcome.OUT_OF_MEMORY

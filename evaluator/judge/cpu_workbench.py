@@ -33,6 +33,9 @@ class CpuWorkbench:
         self._oracle = Oracle()
         self._baselines = Baselines(lambda *which: self.compile(trace(*which)), limits, BUCKETS)
 
+    def survived(self) -> bool:
+        return True  # every session is a process of its own
+
     def start(self) -> None:
         """Starts the oracle now, so that its imports overlap with other work. Returns at once."""
         self._oracle.start()

@@ -4,8 +4,10 @@ import os
 import time
 from multiprocessing.connection import Connection
 
+from evaluator.devices.cuda import faults
 from evaluator.judge.examination import Examination, examine
 from evaluator.judge.findings import Findings
+from evaluator.judge.knock_out import DeviceLost
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 _BEAT_S = 1.0
@@ -34,7 +36,7 @@ def main(pipe: Connection) -> None:
             else:
                 _examine(pipe, bench, *payload)
         except Exception as error:  # a reference may raise anything; a broken context makes every call raise
-            broken = _is_broken(bench)
+            broken = not faults.survived(bench.device)
             pipe.send(("error", f"{type(error).__name__}: {error}", broken))
             if broken:
                 os._exit(0)  # nothing that would touch the context runs
@@ -49,9 +51,12 @@ def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> Non
     except ProgramFault as error:
         fault = error.fault
         # While `error` lives, so do the buffers of a kernel that may still run: giving them back would wait for it.
-        if fault.outcome is Outcome.TIMEOUT or _is_broken(bench):
+        if fault.outcome is Outcome.TIMEOUT or not faults.survived(bench.device):
             pipe.send(("done", told.plain(), fault, True))
             os._exit(0)
+    except DeviceLost:  # here as well
+        pipe.send(("done", told.plain(), None, True))
+        os._exit(0)
     bench.tidy()
     pipe.send(("done", told.plain(), fault, False))
 
@@ -85,15 +90,3 @@ def _bench(limits: Limits, ordinal: int):
     from evaluator.judge.cuda_workbench import CudaWorkbench  # needs CuPy, which the parent may lack
 
     return CudaWorkbench(limits, ordinal)
-
-
-def _is_broken(bench) -> bool:
-    """Whether the context is lost, or still busy with a kernel that does not end."""
-    from evaluator import _core
-
-    try:
-        bench.device.wait(1.0)
-        bench.device.memory  # noqa: B018  asks the driver, which answers with the context's error
-    except (_core.CudaError, _core.CudaDeadline):
-        return True
-    return False

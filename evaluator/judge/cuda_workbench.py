@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import cupy as cp
 
 from evaluator import _core
-from evaluator.devices.cuda import comparison
+from evaluator.devices.cuda import comparison, faults
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
 from evaluator.devices.cuda.recording import record
@@ -82,7 +82,11 @@ class CudaWorkbench:
     def compare(self, seen: Array, exact: Array) -> Comparison:
         return comparison.compare(seen, exact)
 
+    def survived(self) -> bool:
+        return faults.survived(self.device)
+
     def open(self, compiled: CompiledPlan) -> Session:
+        self.beat()
         return Session(self.device, self.timer, compiled, self._limits, self.make_room)
 
     def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:

@@ -36,7 +36,10 @@ class Examination:
 
 
 def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
-    """Every rung from launch on, in order; fills `found`. Raises the ProgramFault that ends the climb."""
+    """Every rung from launch on, in order; fills `found`. Raises the ProgramFault that ends the climb.
+
+    DeviceLost: the climb is over, but the device has to be opened anew.
+    """
     job, task, size = exam.job, exam.job.task, exam.job.size
     cases = schedule(task, exam.effort, exam.seed, job.cases)
     first = _expected(bench, job, cases[0])
@@ -58,10 +61,11 @@ def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
             del report
             for error in check_cases(bench, session, task, size, cases[1:]):
                 found.errors = worst_of_each([*found.errors, error])
-            if exam.effort.knock_out:
-                found.notes += idle_launches(bench, exam.plan, exam.compiled, first, task)
     if job.timing:
         _time(bench, found, exam, first)
+    if exam.effort.knock_out:
+        for note in idle_launches(bench, exam.plan, exam.compiled, first, task):
+            found.notes.append(note)  # one by one, since the last may come with an error
 
 
 def _replay(bench: Workbench, session: Session, exam: Examination, first: Expected) -> None:

@@ -1,5 +1,7 @@
 """Which steps of a plan do the work: the share of library steps, and launches whose absence changes nothing."""
 
+from collections.abc import Iterator
+
 from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
 from evaluator.judge.workbench import CompiledPlan, Workbench
@@ -8,6 +10,10 @@ from evaluator.records import ProgramFault
 from evaluator.tasks.task import Task
 
 MAX_KNOCK_OUTS = 64  # a plan of more launches is a loop, and one run each would take too long
+
+
+class DeviceLost(Exception):
+    """A kernel that missed what a launch gives it broke the device; nothing more can be tried on it."""
 
 
 def own_kernel_share(plan: Plan) -> float | None:
@@ -19,23 +25,33 @@ def own_kernel_share(plan: Plan) -> float | None:
     return 1.0 if own else 0.0
 
 
-def idle_launches(bench: Workbench, plan: Plan, compiled: CompiledPlan, expected: Expected, task: Task) -> list[str]:
-    """One note for each launch that can be left out while the outputs stay right. Reported, not a fault."""
-    launches = [index for index, step in enumerate(plan.steps) if isinstance(step, Launch)]
+def idle_launches(
+    bench: Workbench, plan: Plan, compiled: CompiledPlan, expected: Expected, task: Task
+) -> Iterator[str]:
+    """One note for each launch that can be left out while the outputs stay right. Reported, not a fault.
+
+    To be asked last: raises DeviceLost, after a note, where a kernel that missed what a launch gives it broke the
+    device.
+    """
+    launches = [(index, step) for index, step in enumerate(plan.steps) if isinstance(step, Launch)]
     if len(launches) > MAX_KNOCK_OUTS:
-        return [f"knock-out left out: {len(launches)} launches, at most {MAX_KNOCK_OUTS} are tried"]
-    notes = []
-    for index in launches:
-        step = plan.steps[index]
-        if isinstance(step, Launch) and _right_without(bench, compiled, index, expected, task):
-            notes.append(f"idle launch: without {step.kernel} of line {step.line} the outputs are the same")
-    return notes
+        yield f"knock-out left out: {len(launches)} launches, at most {MAX_KNOCK_OUTS} are tried"
+        return
+    for index, step in launches:
+        try:
+            if _right_without(bench, compiled, index, expected, task):
+                yield f"idle launch: without {step.kernel} of line {step.line} the outputs are the same"
+        except DeviceLost:
+            yield f"knock-out ended: without {step.kernel} of line {step.line} another kernel broke the device"
+            raise
 
 
 def _right_without(bench: Workbench, compiled: CompiledPlan, index: int, expected: Expected, task: Task) -> bool:
     try:
         with bench.open(bench.without(compiled, index)) as session:
             report = session.run(expected.inputs, order="forward", seed=0, guard="right")
-    except ProgramFault:
-        return False
+    except ProgramFault as error:
+        if bench.survived():
+            return False
+        raise DeviceLost from error  # which keeps the buffers of a kernel that may still run
     return not any(report.unwritten) and right(bench, report.outputs, expected, task)

@@ -87,6 +87,10 @@ class Workbench(Protocol):
         """The least time in which the device can move the bytes; None where there is no such bound."""
         ...
 
+    def survived(self) -> bool:
+        """Whether the device works on after a fault: a program may have broken the context of a GPU."""
+        ...
+
     def forget_references(self) -> None:
         """Gives up the references, one of which may be broken."""
         ...

@@ -28,6 +28,18 @@ _OUTCOMES = {
     _LAUNCH_TIMEOUT: (Outcome.TIMEOUT, "the driver ended a kernel that ran too long"),
 }
 
+_PATIENCE_S = 1.0  # for work that was queued before the fault
+
+
+def survived(device: _core.CudaDevice) -> bool:
+    """Whether the context is sound and idle: neither lost, nor busy with a kernel that does not end."""
+    try:
+        device.wait(_PATIENCE_S)
+        device.memory  # noqa: B018  asks the driver, which answers with the context's error
+    except (_core.CudaError, _core.CudaDeadline):
+        return False
+    return True
+
 
 def fault(error: RuntimeError, rung: Rung) -> ProgramFault:
     """The fault of the program for a CudaError or CudaDeadline that its steps raised."""

@@ -9,6 +9,7 @@ import pytest
 from evaluator import _core
 from evaluator.judge import cuda_child
 from evaluator.judge.findings import Findings
+from evaluator.judge.knock_out import DeviceLost
 from evaluator.records import Limits, Mode, Outcome, ProgramFault, Rung
 
 
@@ -53,6 +54,8 @@ def examine(bench, found, how):
         raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, "a stray access")
     if how == "endless":
         raise ProgramFault(Outcome.TIMEOUT, Rung.MEMORY_SAFETY, "still running")
+    if how == "passes and breaks":
+        raise DeviceLost
     if how == "raises":
         raise RuntimeError("no memory for the reference")
     if how == "raises and breaks":
@@ -122,6 +125,14 @@ def test_a_broken_context_or_a_kernel_still_running_ends_the_process(child, how)
     assert fault.outcome in (Outcome.OUT_OF_BOUNDS, Outcome.TIMEOUT)
     assert ended.wait(10)
     assert bench.tidied == 0  # giving memory back would wait for the kernel
+
+
+def test_a_program_that_passed_and_then_lost_a_launch_keeps_its_verdict(child):
+    pipe, bench, ended = child
+    *_, (answer, found, fault, ends) = examined(pipe, "passes and breaks")
+    assert (answer, found.peak_bytes, fault, ends) == ("done", 7, None, True)
+    assert ended.wait(10)
+    assert bench.tidied == 0
 
 
 def test_an_error_of_ours_is_told_and_survived(child):

@@ -31,6 +31,21 @@ def test_a_driver_error_is_a_fault_of_the_program(code, outcome, words):
     assert "cuStreamQuery" in fault.message
 
 
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [(None, True), (_core.CudaError("cuStreamQuery", 700), False), (_core.CudaDeadline("still running"), False)],
+)
+def test_a_device_survives_unless_its_context_is_lost_or_busy(seen, expected):
+    class Device:
+        memory = (1, 2)
+
+        def wait(self, deadline_s):
+            if seen:
+                raise seen
+
+    assert faults.survived(Device()) is expected
+
+
 def test_an_error_of_no_program_is_ours():
     fault = faults.fault(_core.CudaError("cuInit: CUDA_ERROR_NO_DEVICE", 100), Rung.LAUNCH).fault
     assert (fault.outcome, fault.message) == (Outcome.EVALUATOR_ERROR, "cuInit: CUDA_ERROR_NO_DEVICE")

@@ -84,12 +84,18 @@ class GpuProcess:
             raise ProgramFault(fault.outcome, fault.rung, fault.message, fault.line)
 
     def _begin(self, found: Findings, exam: Examination) -> tuple:
-        """The first message about a program: until then a loss is not the program's, and a new process is asked."""
+        """The first message of a rung that runs the program.
+
+        Until then the child evaluates the reference: a loss is not the program's, and a new process is asked.
+        """
         for attempt in (1, 2):
             self._ready()
             try:
                 self._send("examine", found, exam)
-                return self._receive(SILENCE_S)
+                message = self._receive(SILENCE_S)
+                while message == ("rung", found.current):  # signs of life
+                    message = self._receive(SILENCE_S)
+                return message
             except (EOFError, TimeoutError) as error:
                 self._end_child()
                 if attempt == 2:

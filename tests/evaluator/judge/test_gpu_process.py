@@ -60,9 +60,10 @@ def test_a_process_lost_over_a_program_is_the_programs_fault(gpu):
     assert examined(gpu, "fine").peak_bytes > 0
 
 
-def test_a_process_lost_before_it_came_to_the_program_is_not(gpu):
+@pytest.mark.parametrize("how", ["dies before", "dies over the reference"])
+def test_a_process_lost_before_it_came_to_the_program_is_not(gpu, how):
     with pytest.raises(RuntimeError, match="twice before it came to the program"):
-        examined(gpu, "dies before")
+        examined(gpu, how)
     assert examined(gpu, "fine").peak_bytes > 0
 
 

@@ -96,14 +96,14 @@ class TimedBuffers(Buffers):
         super().__init__(plan, [array.data.ptr for array in arrays], arrays)
         self._device, self._timer, self._executable = device, timer, executable
         self._graph: _core.CudaGraph | None = None
-        self.swapped = False  # whether elements of inputs have traded places since they were filled
+        self._turns: list[int] = []  # elements by which each input is turned; empty: as they were filled
 
     def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
-        self.swapped = False
+        self._turns = []
         super().fill_inputs(inputs)
 
-    def warm_up(self) -> None:
-        self.spread_poison(0)
+    def warm_up(self, seed: int) -> None:
+        self.spread_poison(seed)
         self._executable.queue(self.addresses)  # library steps choose their algorithms here, outside the recording
 
     def record(self) -> None:
@@ -118,21 +118,28 @@ class TimedBuffers(Buffers):
         self.queue()
         self._timer.stop()
 
-    def swap(self, generator: np.random.Generator) -> None:
-        for number, buffer in enumerate(self.plan.inputs):
-            if buffer.dtype in FLOAT_DTYPES and buffer.size > 1:
-                i, j = (int(index) for index in generator.integers(0, buffer.size, 2))
-                self._exchange(self.bits(number), i, j)
-                self.swapped = True
+    @property
+    def turned(self) -> bool:
+        """Whether the inputs hold other contents than they were filled with."""
+        return bool(self._turns)
 
-    def _exchange(self, bits: cp.ndarray, i: int, j: int) -> None:
-        """Without waiting for the device."""
-        nbytes = bits.dtype.itemsize
-        spare = cp.empty(1, bits.dtype)
-        first, second = bits.data.ptr + i * nbytes, bits.data.ptr + j * nbytes
-        self._device.copy(spare.data.ptr, first, nbytes)
-        self._device.copy(first, second, nbytes)
-        self._device.copy(second, spare.data.ptr, nbytes)
+    def turn(self, inputs: Sequence[cp.ndarray], generator: np.random.Generator) -> None:
+        """Fills every input anew, floats turned by a secret number of elements: nothing that a replay left stays."""
+        self._turns = [
+            int(generator.integers(buffer.size)) if buffer.dtype in FLOAT_DTYPES and buffer.size else 0
+            for buffer in self.plan.inputs
+        ]
+        for number, (given, turn) in enumerate(zip(inputs, self._turns, strict=True)):
+            flat, source = self.array(number).reshape(-1), given.reshape(-1)
+            flat[: flat.size - turn] = source[turn:]
+            flat[flat.size - turn :] = source[:turn]
+
+    def contents(self, inputs: Sequence[cp.ndarray]) -> list[cp.ndarray]:
+        """What the inputs should hold, made from those they were filled with: a replay may have written to them."""
+        return [
+            cp.concatenate((given.reshape(-1)[turn:], given.reshape(-1)[:turn])).reshape(given.shape)
+            for given, turn in zip(inputs, self._turns, strict=True)
+        ]
 
     def seal(self, generator: np.random.Generator) -> list[tuple[int, np.ndarray]]:
         """Poisons a few secret elements of every float output. (address, poison) of each."""

@@ -86,7 +86,7 @@ class Session:
         report = RunReport(
             outputs=self._driver(copy, Rung.MEMORY_SAFETY),
             unwritten=tuple(left),
-            modified=self._modified(buffers),
+            modified=self._modified(buffers, self._inputs),
             state_changed=self._restore_globals(),
             peak_bytes=self._plan.nbytes,
         )
@@ -102,15 +102,16 @@ class Session:
     def time(self, replays: int, *, forget: bool = True) -> float:
         """Microseconds of device time per replay, the L2 cache flushed before each.
 
-        Before each, two elements of every float input trade places, and, with `forget`, temporaries and outputs are
-        poisoned: a program that remembers finds nothing, or the wrong contents. None of it is in the time.
+        With `forget`, before each the inputs are filled anew, floats turned by a secret number of elements, and
+        temporaries and outputs are poisoned: a program that remembers finds nothing, or the wrong contents. None of it
+        is in the time.
         """
         timed = self._timed or self._open_timed()
         total_us = 0.0
         for _ in range(replays):
             if forget:
                 self._forget_globals()
-                timed.swap(self._generator)
+                timed.turn(self._inputs, self._generator)
                 timed.spread_poison(self._secret_seed())
             seals = timed.seal(self._generator)
             self._driver(timed.queue_timed, Rung.TIMING)
@@ -121,20 +122,18 @@ class Session:
         return total_us / replays
 
     def outputs(self) -> tuple[cp.ndarray, ...]:
-        """Copies of the outputs for the inputs as given, after one more replay where elements had traded places.
+        """Copies of the outputs for the inputs as given, after one more replay where they had been turned.
 
         The last timed replay is repeated first in fresh memory: ProgramFault `wrong_after_timing` where they differ.
         """
         timed = self._timed or self._open_timed()
-        if timed.swapped:
+        if timed.turned:
             self._audit(timed)
             timed.fill_inputs(self._inputs)
             timed.spread_poison(self._secret_seed())  # as before a timed replay: nothing tells this one from those
             self._driver(timed.queue, Rung.RECHECK)
             self._wait(Rung.RECHECK)
-        if names := self._modified(timed):
-            message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
-            raise ProgramFault(Outcome.MODIFIED_INPUT, Rung.RECHECK, message)
+        self._check_unchanged(timed, self._inputs, Rung.RECHECK)
         return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
 
     def _copies(self, buffers: Buffers) -> tuple[cp.ndarray, ...]:
@@ -148,8 +147,10 @@ class Session:
 
     def _audit(self, timed: TimedBuffers) -> None:
         given = self._inputs
+        contents = self._driver(lambda: timed.contents(given), Rung.RECHECK)
+        self._check_unchanged(timed, contents, Rung.RECHECK)
         seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
-        again = self.run([cp.copy(timed.array(number)) for number in range(len(given))], seed=self._secret_seed())
+        again = self.run(contents, seed=self._secret_seed())
         self._inputs = given
         if not all(_close(one, other) for one, other in zip(seen, again.outputs, strict=True)):
             message = "a timed launch gave other results than the same inputs in fresh memory"
@@ -159,12 +160,14 @@ class Session:
         if not self._inputs:
             raise RuntimeError("run the plan on some inputs before timing it")
         make = functools.partial(TimedBuffers, self._device, self._timer, self._plan, self._executable)
-        self._timed = self._driver(make, Rung.TIMING)
-        self._timed.fill_inputs(self._inputs)
-        self._driver(self._timed.warm_up, Rung.TIMING)
+        timed = self._driver(make, Rung.TIMING)
+        timed.fill_inputs(self._inputs)
+        self._driver(lambda: timed.warm_up(self._secret_seed()), Rung.TIMING)
         self._wait(Rung.TIMING)
-        self._driver(self._timed.record, Rung.TIMING)
-        return self._timed
+        self._check_unchanged(timed, self._inputs, Rung.TIMING)
+        self._driver(timed.record, Rung.TIMING)
+        self._timed = timed
+        return timed
 
     def _judged_run(self, buffers: GuardedBuffers, seed: int) -> list[int]:
         """One pass from fresh poison. Elements of each output that still hold it."""
@@ -178,10 +181,15 @@ class Session:
     def _secret_seed(self) -> int:
         return int(self._generator.integers(2**62))
 
-    def _modified(self, buffers: Buffers) -> tuple[str, ...]:
+    def _check_unchanged(self, timed: TimedBuffers, inputs: Sequence[cp.ndarray], rung: Rung) -> None:
+        if names := self._modified(timed, inputs):
+            message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
+            raise ProgramFault(Outcome.MODIFIED_INPUT, rung, message)
+
+    def _modified(self, buffers: Buffers, inputs: Sequence[cp.ndarray]) -> tuple[str, ...]:
         return tuple(
             buffer.name
-            for number, (buffer, given) in enumerate(zip(self._plan.inputs, self._inputs, strict=True))
+            for number, (buffer, given) in enumerate(zip(self._plan.inputs, inputs, strict=True))
             if differs(buffers.array(number), given)
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluator import _core
-from evaluator.program.plan import Buffer, Plan, View
+from evaluator.program.plan import Buffer, Convolution, Plan, View
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 HOST_CUPY = Path(__file__).parents[2] / "nn" / "host_cupy.py"
@@ -174,6 +174,47 @@ def test_a_replay_that_differs_from_fresh_memory_is_wrong(session_of):
     assert caught.value.fault.outcome is Outcome.WRONG_AFTER_TIMING
 
 
+@pytest.mark.parametrize("marking", [2, 3], ids=["before the recording", "timed"])
+def test_a_mark_in_an_input_does_not_tell_later_replays_that_they_are_timed(session_of, marking):
+    runs, marked = [], []
+
+    def idle_where_marked(x, out):
+        runs.append(0)
+        marked.append(not x.any())
+        out[:] = 0 if marked[-1] else 2 * x
+        if len(runs) == marking:
+            x[:] = 0  # whose outputs are zeros, in fresh memory as well
+
+    session = session_of(idle_where_marked)
+
+    def time():
+        session.time(1)
+        return session.outputs()
+
+    session.run(inputs())
+    with pytest.raises(ProgramFault) as caught:
+        time()
+    assert caught.value.fault.outcome is Outcome.MODIFIED_INPUT
+    assert not any(marked)
+
+
+def test_timed_replays_have_contents_of_their_own(session_of):
+    seen = []
+
+    def doubles(x, out):
+        seen.append(x.copy())
+        np.multiply(x, 2, out=out)
+
+    session = session_of(doubles)
+    given = inputs()
+    session.run(given)
+    session.time(6)
+    timed = seen[2:]
+    assert all(sorted(x) == sorted(given[0]) for x in timed)
+    assert len({x.tobytes() for x in timed}) > 3
+    np.testing.assert_array_equal(session.outputs()[0], 2 * given[0])
+
+
 def test_a_timed_replay_that_writes_nothing_is_seen(session_of):
     runs = []
 
@@ -205,6 +246,25 @@ def test_a_library_that_fails_on_a_sound_device_is_our_error(session_of):
 
     with pytest.raises(RuntimeError, match="cublasCreate"):
         session_of(fails).run(inputs())
+
+
+def test_a_convolution_that_cudnn_has_no_plan_for_is_unsupported(session_module, monkeypatch):
+    execution = session_module.Executable.queue.__globals__
+    cudnn = execution["cudnn_plans"]
+
+    def convolve(geometry, x, weight, out):
+        raise cudnn.NoPlan("cuDNN 9 has no plan")
+
+    monkeypatch.setattr(cudnn, "convolve", convolve)
+    monkeypatch.setattr(execution["layout"], "array", at)
+    x, weight, out = (View(0, 0, (1, 1, n)) for n in (5, 2, 4))
+    step = Convolution(x, weight, out, (1,), (0,), (1,), (0,), 1, False, line=17)
+    executable = object.__new__(session_module.Executable)
+    executable._plan = Plan((Buffer("x", "input", "float32", (5,)),), (), (step,), (out,))
+    memory = np.zeros(5, np.float32)
+    with pytest.raises(ProgramFault) as caught:
+        executable._call_library(step, [memory.__array_interface__["data"][0]])
+    assert (caught.value.fault.outcome, caught.value.fault.line) == (Outcome.UNSUPPORTED, 17)
 
 
 def test_what_is_out_of_memory_is_tried_once_more_with_room(session_of):

@@ -12,6 +12,7 @@ from evaluator.nn.cupy_nn import cublas, cudnn_plans, operand, scaled_dot_produc
 from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.launch_limits import MAX_SHARED_BYTES
 from evaluator.program.plan import Attention, Convolution, Copy, Fill, Launch, LibraryStep, Matmul, View
+from evaluator.records import Outcome, ProgramFault, Rung
 
 _USUAL_SHARED_BYTES = 48 * 1024  # a kernel gets more dynamic shared memory only if it asks
 
@@ -43,7 +44,10 @@ class Executable:
         return found
 
     def queue(self, addresses: Sequence[int]) -> None:
-        """Queues every step once; `addresses` are those of the plan's buffers. Can be captured into a graph."""
+        """Queues every step once; `addresses` are those of the plan's buffers. Can be captured into a graph.
+
+        Raises ProgramFault `unsupported` for a step that no library takes.
+        """
         arguments = iter(self._compiled.arguments)
         for step in self._plan.steps:
             match step:
@@ -71,7 +75,10 @@ class Executable:
                 x, weight, out = (self._array(view, addresses) for view in (step.x, step.weight, step.out))
                 shapes = (x.shape, weight.shape, out.shape)
                 moves = (step.stride, step.padding, step.dilation)
-                cudnn_plans.convolve(cudnn_plans.Geometry(*shapes, *moves, step.transposed), x, weight, out)
+                try:
+                    cudnn_plans.convolve(cudnn_plans.Geometry(*shapes, *moves, step.transposed), x, weight, out)
+                except cudnn_plans.NoPlan as error:  # the program's choice, and no task's
+                    raise ProgramFault(Outcome.UNSUPPORTED, Rung.LAUNCH, str(error), step.line) from error
             case Attention():
                 views = (step.query, step.key, step.value)
                 query, key, value = (operand(self._array(view, addresses)) for view in views)

@@ -12,6 +12,10 @@ Lengths = tuple[int, ...]
 _IDS = (1, 2, 3)  # by which a plan knows x, weight and out
 
 
+class NoPlan(ValueError):
+    """cuDNN has no way to run a geometry."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Geometry:
     """What a plan depends on; shapes are those of contiguous arrays, with one to three dimensions after the channel."""
@@ -32,7 +36,7 @@ class _Plan:
 
 
 def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndarray) -> None:
-    """Fills `out` on CuPy's current stream. TF32 is allowed, as PyTorch allows it in convolutions."""
+    """Fills `out` on CuPy's current stream. TF32 is allowed, as PyTorch allows it in convolutions. May raise NoPlan."""
     cudnn = _cudnn()
     device = cp.cuda.Device().id
     handle = _handle(device)
@@ -91,7 +95,7 @@ def _plan(device: int, geometry: Geometry) -> _Plan:
         graph.check_support()
         graph.build_plans()
     except cudnn.cudnnGraphNotSupportedError as error:
-        raise ValueError(f"cuDNN {cudnn.backend_version()} has no plan for {geometry}: {error}") from error
+        raise NoPlan(f"cuDNN {cudnn.backend_version()} has no plan for {geometry}: {error}") from error
     return _Plan(graph, graph.get_workspace_size())
 
 

@@ -40,10 +40,6 @@ def conv(
     weight is [outputs, channels / groups, windows ...]; where `transposed`, [channels, outputs / groups, windows ...],
     and the result is that of PyTorch's conv_transpose. ValueError where shapes do not fit.
     """
-    import cupy
-
-    from evaluator.nn.cupy_nn import cudnn_plans
-
     ndim = x.ndim - 2
     stride, padding, dilation = (library.each(lengths, ndim) for lengths in (stride, padding, dilation))
     shape = library.conv_shape(
@@ -56,6 +52,11 @@ def conv(
         groups=groups,
         transposed=transposed,
     )
+    _check_for_cudnn(shape, out, x, weight)
+    import cupy
+
+    from evaluator.nn.cupy_nn import cudnn_plans
+
     found = cupy.empty(shape, cupy.float32) if out is None else out
     geometry = cudnn_plans.Geometry(x.shape, weight.shape, shape, stride, padding, dilation, transposed)
     cudnn_plans.convolve(geometry, x, weight, found)
@@ -76,3 +77,12 @@ def attention(query: Array, key: Array, value: Array, causal: bool = False, out:
         return found
     out[...] = found
     return out
+
+
+def _check_for_cudnn(shape: tuple[int, ...], out: Array | None, *operands: Array) -> None:
+    """ValueError where cuDNN, which is given addresses alone, would read or write beside an array."""
+    for array in operands if out is None else (*operands, out):
+        if array.dtype != "float32" or not array.flags.c_contiguous:
+            raise ValueError(f"conv: an array of {array.dtype}, shape {array.shape}; expected contiguous float32")
+    if out is not None and out.shape != shape:
+        raise ValueError(f"conv: out has shape {out.shape}, expected {shape}")

@@ -17,8 +17,12 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
     """x [*, m, k] @ y [*, k, n] in full precision (float32 stays float32), as `cupy.matmul` gives it; vectors too.
 
     `dtype` says what the bits are where CuPy has no name for it (bfloat16). Operands whose last two dimensions are
-    contiguous either way round are read in place; others are copied first.
+    contiguous either way round are read in place; others are copied first. cuBLAS is given addresses alone: TypeError
+    where dtypes differ or are none of its own, ValueError where shapes, or `out`, do not fit.
     """
+    number = _NUMBERS.get(dtype or x.dtype.name)
+    if number is None or x.dtype != y.dtype:
+        raise TypeError(f"matmul: dtypes {x.dtype} and {y.dtype}, expected one of {', '.join(_NUMBERS)} for both")
     if x.ndim == 1 or y.ndim == 1:
         return _with_vectors(x, y)
     batch = _broadcast(x.shape[:-2], y.shape[:-2])
@@ -27,6 +31,9 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
         raise ValueError(f"matmul: shapes {x.shape} and {y.shape} do not fit: {k} columns meet {y.shape[-2]} rows")
     if out is None:
         out = cp.empty((*batch, m, n), x.dtype)
+    elif out.shape != (*batch, m, n) or out.dtype != x.dtype or not out.flags.c_contiguous:
+        seen = f"{'' if out.flags.c_contiguous else 'scattered '}{out.dtype} of shape {out.shape}"
+        raise ValueError(f"matmul: out is {seen}, expected contiguous {x.dtype} of shape {(*batch, m, n)}")
     if out.size == 0 or k == 0:
         out.fill(0)
         return out
@@ -34,7 +41,6 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
         return matmul(x.reshape(-1, k), y, out.reshape(-1, n), dtype).reshape(*batch, m, n)
     x, y = _readable(x, batch), _readable(y, batch)  # copies live until the product is queued
     target = _core.CublasMatrix(out.data.ptr, False, n, m * n)
-    number = _NUMBERS[dtype or x.dtype.name]
     stream = cp.cuda.get_current_stream().ptr
     a, b = _matrix(x, batch), _matrix(y, batch)
     assert a is not None

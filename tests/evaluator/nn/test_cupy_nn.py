@@ -110,3 +110,19 @@ def test_both_backends_have_the_same_names(cupy_nn):
         for backend in (cupy_nn, jax_nn)
     }
     assert names["evaluator.nn.cupy_nn"] == names["evaluator.nn.jax_nn"]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "out", "error", "words"),
+    [
+        (np.float32, np.float64, None, TypeError, "dtypes float32 and float64"),
+        (np.int32, np.int32, None, TypeError, "expected one of float32"),
+        (np.float32, np.float32, np.zeros((4, 3), np.float32), ValueError, r"shape \(4, 3\), expected contiguous"),
+        (np.float32, np.float32, np.zeros((3, 4), np.float64), ValueError, "out is float64"),
+        (np.float32, np.float32, np.zeros((4, 3), np.float32).T, ValueError, "out is scattered float32"),
+    ],
+)
+def test_cublas_is_given_no_array_that_it_would_misread(cupy_nn, x, y, out, error, words):
+    left, right = (np.zeros(shape, dtype).view(cupy_nn.host.ndarray) for shape, dtype in (((3, 5), x), ((5, 4), y)))
+    with pytest.raises(error, match=words):
+        cupy_nn.cublas.matmul(left, right, out)

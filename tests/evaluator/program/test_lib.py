@@ -165,6 +165,21 @@ def test_shapes_of_convolutions(x, weight, changes, expected):
     assert library.conv_shape(x, weight, **options) == expected
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"x": np.zeros((2, 3, 9))}, "an array of float64"),
+        ({"weight": np.zeros((4, 3, 5), np.float32).T}, "expected contiguous float32"),
+        ({"out": np.zeros((2, 5, 8), np.float32)}, r"out has shape \(2, 5, 8\), expected \(2, 5, 6\)"),
+        ({"out": np.zeros((2, 5, 6), np.float16)}, "an array of float16"),
+    ],
+)
+def test_cudnn_is_given_no_array_that_it_would_misread(changes, words):
+    fitting = {"x": np.zeros((2, 3, 9), np.float32), "weight": np.zeros((5, 3, 4), np.float32)}
+    with pytest.raises(ValueError, match=words):
+        lib.conv(**{**fitting, **changes})
+
+
 @pytest.mark.gpu
 @CASES
 def test_a_step_has_the_values_of_the_reference_under_cupy(tmp_path, call, reference, shapes):

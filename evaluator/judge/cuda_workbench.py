@@ -16,6 +16,7 @@ from evaluator.devices.cuda import comparison, faults
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
 from evaluator.devices.cuda.recording import record
+from evaluator.devices.cuda.room import with_room
 from evaluator.devices.cuda.session import Session
 from evaluator.judge.cases import inputs_for
 from evaluator.judge.expected import Array, Comparison, Expected, evaluate
@@ -52,8 +53,11 @@ class CudaWorkbench:
 
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
         """Shape and dtype of each output of a task, from one run of its reference."""
-        arrays = inputs_for(task, size, "plain", 0, CupySource())
-        return tuple((tuple(x.shape), x.dtype.name) for x in run(task.source_at(size), cupy_nn, arrays))
+
+        def call() -> tuple[Array, ...]:
+            return run(task.source_at(size), cupy_nn, inputs_for(task, size, "plain", 0, CupySource()))
+
+        return tuple((tuple(x.shape), x.dtype.name) for x in with_room(call, self.make_room))
 
     def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
         self.beat()
@@ -61,11 +65,7 @@ class CudaWorkbench:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        try:
-            found = self._evaluate(task, size, case, seed)
-        except cp.cuda.memory.OutOfMemoryError:  # at the largest sizes there is room for little else
-            self.make_room()
-            found = self._evaluate(task, size, case, seed)
+        found = with_room(lambda: self._evaluate(task, size, case, seed), self.make_room)
         self._keep(key, found)
         return found
 
@@ -112,20 +112,22 @@ class CudaWorkbench:
         key = (job.task.source_at(job.size), job.task.arrays_at(job.size))
         if self._references is None or self._references[0] != key or self._references[1] is not inputs:
             self._references = None  # its memory first
-            forward, operands = compile_forward(key[0]), [cupy_nn.operand(x) for x in inputs.inputs]
-            eager = _Eager(self, lambda: forward(cupy_nn, *operands))
-            graph = _Recorded(self, lambda: forward(cupy_nn, *operands))
-            made = {"eager": Reference("eager", [eager] * BUCKETS), "graph": Reference("graph", [graph] * BUCKETS)}
-            self._references = (key, inputs, made)
+            self._references = (key, inputs, with_room(lambda: self._eager_and_graph(key[0], inputs), self.make_room))
         return self._references[2]
 
-    def _plain_session(self, plain: CompiledPlan, inputs: Expected) -> Session:
+    def _eager_and_graph(self, source: str, inputs: Expected) -> Mapping[str, Reference]:
+        forward, operands = compile_forward(source), [cupy_nn.operand(x) for x in inputs.inputs]
+        eager = _Eager(self, lambda: forward(cupy_nn, *operands))
+        graph = _Recorded(self, lambda: forward(cupy_nn, *operands))
+        return {"eager": Reference("eager", [eager] * BUCKETS), "graph": Reference("graph", [graph] * BUCKETS)}
+
+    def _plain_session(self, plain: CompiledPlan, inputs: Expected) -> "_Plain":
         try:
             session = self.open(plain)
             session.run(inputs.inputs)
         except ProgramFault as error:  # not the candidate's
             raise RuntimeError(f"the baseline program does not run: {error.fault.outcome}: {error}") from error
-        return session
+        return _Plain(self, session)
 
     def forget_references(self) -> None:
         self._references = None
@@ -164,6 +166,17 @@ def _smallest_like(task: Task, size: str) -> str:
     """The size with the fewest elements among those at which the reference is the one of `size`."""
     alike = [other for other in task.sizes if task.source_at(other) == task.source_at(size)]
     return min(alike, key=lambda other: sum(math.prod(array.shape) for array in task.arrays_at(other)))
+
+
+class _Plain:
+    """A job's own baseline, each of whose samples is a sign of life."""
+
+    def __init__(self, bench: CudaWorkbench, session: Session):
+        self._bench, self._session = bench, session
+
+    def time(self, replays: int) -> float:
+        self._bench.beat()
+        return self._session.time(replays)
 
 
 class _Timed:

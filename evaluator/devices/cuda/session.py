@@ -14,6 +14,7 @@ from evaluator.devices.cuda.buffers import Buffers, GuardedBuffers, TimedBuffers
 from evaluator.devices.cuda.comparison import differs
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.execution import Executable
+from evaluator.devices.cuda.room import with_room
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
@@ -214,7 +215,7 @@ class Session:
         What runs out of memory is called a second time, with more room.
         """
         try:
-            return self._with_room(call)
+            return with_room(call, self._make_room)
         except (_core.CudaError, _core.CudaDeadline) as error:
             raise faults.fault(error, rung) from error
         except cp.cuda.memory.OutOfMemoryError as error:
@@ -222,13 +223,6 @@ class Session:
         except Exception as error:
             self._blame_kernels(rung, error)
             raise
-
-    def _with_room(self, call: Callable):
-        try:
-            return call()
-        except cp.cuda.memory.OutOfMemoryError:
-            self._make_room()
-        return call()
 
     def _blame_kernels(self, rung: Rung, seen: Exception) -> None:
         """Raises the fault of a kernel that ran before `seen`: a library is often the first to meet what it broke."""

@@ -20,8 +20,6 @@ from evaluator.records import Outcome, ProgramFault, Rung
 _OPTIONS = ("-ftz=true", "--device-as-default-execution-space", "--ptxas-options=-v")
 _DEFAULT_STANDARD = "-std=c++17"
 _SIGNATURE = "evaluator_signature_"  # and the number of the kernel
-# Ours, whose prefix the screen keeps programs from using, and texts for printf.
-_NOT_THE_PROGRAMS = re.compile(r"evaluator_signature_\d+|_ZN19evaluator_signature\w+|\$str(\$\d+)?|__unnamed_\d+")
 _POINTER, _STRUCTURE = 0, 7  # the first and the last kind; those between are numbers
 _BEGINS = re.compile(r"ptxas info\s*: Compiling entry function '(?P<name>[^']*)'")
 _FIGURES = re.compile(r"ptxas (info\s*: Used|\s*\.\s*\d+ bytes stack frame)|\s+\d+ bytes stack frame")
@@ -31,27 +29,27 @@ _FIGURES = re.compile(r"ptxas (info\s*: Used|\s*\.\s*\d+ bytes stack frame)|\s+\
 _SIGNATURES = """
 #line 1 "signatures"
 namespace evaluator_signature {
-template <class T> struct kind { static constexpr int value = __is_enum(T) ? 1 : 7; };
-template <class T> struct kind<T*> { static constexpr int value = 0; };
-template <> struct kind<bool> { static constexpr int value = 6; };
-template <> struct kind<char> { static constexpr int value = 1; };
-template <> struct kind<signed char> { static constexpr int value = 1; };
-template <> struct kind<short> { static constexpr int value = 1; };
-template <> struct kind<int> { static constexpr int value = 1; };
-template <> struct kind<long> { static constexpr int value = 1; };
-template <> struct kind<long long> { static constexpr int value = 1; };
-template <> struct kind<unsigned char> { static constexpr int value = 2; };
-template <> struct kind<unsigned short> { static constexpr int value = 2; };
-template <> struct kind<unsigned int> { static constexpr int value = 2; };
-template <> struct kind<unsigned long> { static constexpr int value = 2; };
-template <> struct kind<unsigned long long> { static constexpr int value = 2; };
-template <> struct kind<float> { static constexpr int value = 3; };
-template <> struct kind<double> { static constexpr int value = 3; };
+template <class T> struct kind { enum { value = __is_enum(T) ? 1 : 7 }; };
+template <class T> struct kind<T*> { enum { value = 0 }; };
+template <> struct kind<bool> { enum { value = 6 }; };
+template <> struct kind<char> { enum { value = 1 }; };
+template <> struct kind<signed char> { enum { value = 1 }; };
+template <> struct kind<short> { enum { value = 1 }; };
+template <> struct kind<int> { enum { value = 1 }; };
+template <> struct kind<long> { enum { value = 1 }; };
+template <> struct kind<long long> { enum { value = 1 }; };
+template <> struct kind<unsigned char> { enum { value = 2 }; };
+template <> struct kind<unsigned short> { enum { value = 2 }; };
+template <> struct kind<unsigned int> { enum { value = 2 }; };
+template <> struct kind<unsigned long> { enum { value = 2 }; };
+template <> struct kind<unsigned long long> { enum { value = 2 }; };
+template <> struct kind<float> { enum { value = 3 }; };
+template <> struct kind<double> { enum { value = 3 }; };
 #ifdef __CUDA_FP16_TYPES_EXIST__
-template <> struct kind<__half> { static constexpr int value = 4; };
+template <> struct kind<__half> { enum { value = 4 }; };
 #endif
 #ifdef __CUDA_BF16_TYPES_EXIST__
-template <> struct kind<__nv_bfloat16> { static constexpr int value = 5; };
+template <> struct kind<__nv_bfloat16> { enum { value = 5 }; };
 #endif
 template <class T> struct bare { using type = T; };
 template <class T> struct bare<const T> { using type = T; };
@@ -59,8 +57,9 @@ struct parameter { int kind, bytes; };
 template <int count_> struct record { int count; parameter parameters[count_ + 1]; };
 template <class F> struct of;
 template <class... P> struct of<void (*)(P...)> {
-  static constexpr record<sizeof...(P)> value = {
-      sizeof...(P), {{kind<typename bare<P>::type>::value, sizeof(P)}..., {0, 0}}};
+  static constexpr record<sizeof...(P)> parameters() {
+    return {sizeof...(P), {{kind<typename bare<P>::type>::value, sizeof(P)}..., {0, 0}}};
+  }
 };
 }
 """
@@ -83,7 +82,7 @@ class CompiledModule:
     lowered: dict[str, str]  # the plan's kernel name -> name in the cubin
     signatures: dict[str, bytes]  # the plan's kernel name -> record of its parameters
     reports: dict[str, KernelReport]
-    globals: tuple[str, ...]  # variables that kernels can write, by name in the cubin
+    globals: tuple[str, ...]  # all that kernels can write: variables, literals ($str), our own records, by name
     compile_ms: float  # 0 where it came from the cache
 
 
@@ -144,7 +143,7 @@ def _signatures(module: Module) -> str:
     """Text that puts a record of each kernel's parameters into the cubin."""
     lines = [_SIGNATURES]
     for number, kernel in enumerate(dict.fromkeys(module.kernels)):
-        record = f"evaluator_signature::of<decltype(&{kernel})>::value"
+        record = f"evaluator_signature::of<decltype(&{kernel})>::parameters()"
         lines.append(f'extern "C" __device__ auto {_SIGNATURE}{number} = {record};')
     return "\n".join(lines) + "\n"
 
@@ -186,9 +185,7 @@ def _parsed(module: Module, made: Compiled, compile_ms: float) -> CompiledModule
         lowered=lowered,
         signatures={kernel: _record(made.cubin, kernel, records[kernel], sizes[lowered[kernel]]) for kernel in kernels},
         reports=_reports(made.log, lowered),
-        globals=tuple(
-            name for name, variable in found.items() if variable.writable and not _NOT_THE_PROGRAMS.fullmatch(name)
-        ),
+        globals=tuple(name for name, variable in found.items() if variable.writable),
         compile_ms=compile_ms,
     )
 

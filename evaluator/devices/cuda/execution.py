@@ -14,6 +14,8 @@ from evaluator.program.launch_limits import MAX_SHARED_BYTES
 from evaluator.program.plan import Attention, Convolution, Copy, Fill, Launch, LibraryStep, Matmul, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
+_NOT_FOUND = 500  # CUresult
+_LITERALS = ("$str", "__unnamed_")  # texts for printf and assert, which the driver need not know by name
 _USUAL_SHARED_BYTES = 48 * 1024  # a kernel gets more dynamic shared memory only if it asks
 
 
@@ -39,7 +41,12 @@ class Executable:
         found = []
         for number, module in enumerate(self._compiled.modules):
             for name in module.globals:
-                address, nbytes = self._modules[number].global_variable(name)
+                try:
+                    address, nbytes = self._modules[number].global_variable(name)
+                except _core.CudaError as error:
+                    if error.args[1] != _NOT_FOUND or not name.startswith(_LITERALS):
+                        raise
+                    continue
                 found.append(layout.bits(address, nbytes, "uint8", self._modules[number]))
         return found
 

@@ -160,3 +160,12 @@ def test_another_option_is_refused(option):
     with pytest.raises(ProgramFault, match="is not in the surface") as caught:
         compile_options.check(["-w", option], program="")
     assert caught.value.fault.outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize(
+    "option", ["-Dkept=evaluator_signature_9", "-Dkept=__unnamed_1", "--define-macro=early=constructor", "-Demulator_x"]
+)
+def test_an_option_says_no_word_that_the_text_may_not_say(option):
+    with pytest.raises(ProgramFault, match="defines what CUDA text may not say") as caught:
+        compile_options.check([option], program="")
+    assert caught.value.fault.outcome is Outcome.REFUSED

@@ -69,7 +69,23 @@ def test_the_report_of_ptxas_is_kept(compiler):
 def test_writable_globals_are_named_and_constants_are_not(compiler):
     source = """__device__ int calls; __device__ float kept[8] = {1}; __constant__ float table[4];
     extern "C" __global__ void k(float* y) { calls++; y[0] = kept[1] + table[2]; printf("%d", calls); }"""
-    assert sorted(compile_text(compiler, source).globals) == ["calls", "kept"]
+    assert sorted(compile_text(compiler, source).globals) == ["$str", "calls", "evaluator_signature_0", "kept"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "static int kept; y[0] = kept++;",
+        'volatile char* kept = (volatile char*)"a literal"; y[0] = kept[0]; kept[0] = kept[0] + 1;',
+        'int v; asm volatile("{ .global .u32 kept; ld.global.u32 %0, [kept]; st.global.u32 [kept], 1; }" : "=r"(v));'
+        "y[0] = v;",
+    ],
+    ids=["static", "literal", "assembly"],
+)
+def test_state_that_no_variable_of_the_text_names_is_named(compiler, body):
+    plain = compile_text(compiler, 'extern "C" __global__ void k(float* y) { y[0] = 1; }').globals
+    made = compile_text(compiler, f'extern "C" __global__ void k(float* y) {{ {body} }}').globals
+    assert len(made) == len(plain) + 1
 
 
 @pytest.mark.parametrize("header", sorted(stubs.HEADERS))

@@ -284,3 +284,24 @@ def test_what_is_out_of_memory_is_tried_once_more_with_room(session_of):
     with pytest.raises(ProgramFault) as caught:
         session_of(starving).run(inputs())
     assert caught.value.fault.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_all_that_kernels_can_write_is_watched_but_literals_that_the_driver_does_not_know(session_module, monkeypatch):
+    class Module:
+        def __init__(self, known):
+            self._known = known
+
+        def global_variable(self, name):
+            if name not in self._known:
+                raise _core.CudaError("cuModuleGetGlobal: CUDA_ERROR_NOT_FOUND", 500)
+            return self._known[name]
+
+    executable = object.__new__(session_module.Executable)
+    layout = session_module.Executable.__init__.__globals__["layout"]
+    monkeypatch.setattr(layout, "bits", lambda address, nbytes, dtype, owner: (address, nbytes))
+    executable._compiled = types.SimpleNamespace(modules=[types.SimpleNamespace(globals=("kept", "$str", "$str$1"))])
+    executable._modules = [Module({"kept": (64, 4), "$str$1": (128, 9)})]
+    assert executable.globals() == [(64, 4), (128, 9)]
+    executable._modules = [Module({"$str$1": (128, 9)})]
+    with pytest.raises(_core.CudaError):
+        executable.globals()

@@ -81,13 +81,16 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
     replays = [(replays_for(reference, least_us), replays_for(program, least_us)) for reference, program in buckets]
     reference_us: list[list[float]] = [[] for _ in buckets]
     program_us: list[list[float]] = [[] for _ in buckets]
-    spent_s, stop = 0.0, _core.Stop.CONTINUE
+    spent_s, stop, rounds = 0.0, _core.Stop.CONTINUE, 0
     while stop == _core.Stop.CONTINUE:
+        rounds += 1
         for bucket in order.permutation(len(buckets)):
             sides = [(0, reference_us), (1, program_us)]
             for side, times_us in sides if order.integers(2) else reversed(sides):
                 times_us[bucket].append(_sample_us(buckets[bucket][side], replays[bucket][side]))
                 spent_s += times_us[bucket][-1] * replays[bucket][side] * 1e-6
+        if not _is_looked_at(rounds):
+            continue
         pairs = Pairs(_flat(reference_us), _flat(program_us))
         interval = _core.paired_interval(pairs.reference_us, pairs.program_us)
         stop = _core.should_stop(schedule.rule, len(pairs.program_us), interval, spent_s)
@@ -114,14 +117,22 @@ def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:
     """Microseconds per replay of a program that has nothing to be compared with, over seven processes."""
     replays = [replays_for(session, schedule.min_sample_us) for session in buckets]
     times_us: list[list[float]] = [[] for _ in buckets]
-    spent_s, stop = 0.0, _core.Stop.CONTINUE
+    spent_s, stop, rounds = 0.0, _core.Stop.CONTINUE, 0
     while stop == _core.Stop.CONTINUE:
+        rounds += 1
         for session, count, taken_us in zip(buckets, replays, times_us, strict=True):
             taken_us.append(_sample_us(session, count))
             spent_s += taken_us[-1] * count * 1e-6
+        if not _is_looked_at(rounds):
+            continue
         interval = _core.time_interval(_flat(times_us))
         stop = _core.should_stop(schedule.rule, len(_flat(times_us)), interval, spent_s)
     return _interval(interval)
+
+
+def _is_looked_at(rounds: int) -> bool:
+    """Whether the interval is due: every round at first, then ever more rarely, since each look is at all samples."""
+    return rounds % 2 ** max(0, rounds.bit_length() - 6) == 0
 
 
 def _flat(buckets: Sequence[Sequence[float]]) -> tuple[float, ...]:

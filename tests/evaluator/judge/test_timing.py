@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evaluator.judge import timing
 from evaluator.judge.clock import ClockedSession, derived
 from evaluator.judge.recheck import check_reproduced, stands_out
 from evaluator.judge.timing import (
@@ -50,6 +51,16 @@ def test_steady_times_stop_after_two_pairs_a_bucket():
 def test_noisy_times_stop_when_the_time_is_spent():
     pairs = pairs_of(Scripted(5000.0, 0.5, seed=1), Scripted(5000.0, 0.5, seed=2))
     assert len(pairs.program_us) == 35  # 0.3 s at about 10 ms a pair, in rounds of seven
+
+
+def test_very_many_short_samples_are_looked_at_ever_more_rarely(monkeypatch):
+    flat, looks = timing._flat, []
+    monkeypatch.setattr(timing, "_flat", lambda buckets: looks.append(len(buckets[0])) or flat(buckets))
+    short = Schedule(width=0.001, budget_s=0.07, min_pairs=14, min_sample_us=0.0)
+    rounds = len(pairs_of(Scripted(5.0, 0.1, seed=1), Scripted(5.0, 0.1, seed=2), short).program_us) / BUCKETS
+    assert 1000 <= rounds < 1040  # 0.07 s at 10 us a pair, and the rounds up to the next look
+    assert looks[::2][:64] == [*range(1, 64), 64]  # both sides are flattened at each
+    assert len(looks) / 2 < 64 + 32 * 4 + 2
 
 
 def test_slow_programs_still_get_seven_pairs():

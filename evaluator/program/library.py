@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 Lengths = tuple[int, ...]
 
+MAX_LENGTH = 1 << 20  # of a stride, padding and so on, and of groups
+
 
 def conv_shape(
     x: Lengths,
@@ -25,8 +27,10 @@ def conv_shape(
     if not 1 <= ndim <= 3 or len(weight) != len(x):
         raise ValueError(f"conv: shapes {x} and {weight}, expected both of 3, 4 or 5 dimensions")
     _check_lengths(ndim, stride=stride, padding=padding, dilation=dilation, output_padding=output_padding)
+    if type(groups) is not int or not 1 <= groups <= MAX_LENGTH:
+        raise ValueError(f"conv: groups is {groups!r}, expected an integer from 1 to {MAX_LENGTH}")
     channels = weight[0] if transposed else weight[1] * groups
-    if groups < 1 or weight[0] % groups or x[1] != channels:
+    if weight[0] % groups or x[1] != channels:
         raise ValueError(f"conv: {x[1]} channels and a weight of shape {weight} do not fit with {groups} groups")
     sizes = []
     for n, w, s, p, d, e in zip(x[2:], weight[2:], stride, padding, dilation, output_padding, strict=True):
@@ -63,7 +67,7 @@ def each(lengths: int | Sequence[int], ndim: int) -> Lengths:
 
 
 def _check_lengths(ndim: int, **named: Lengths) -> None:
-    least = {"stride": 1, "dilation": 1}
     for name, lengths in named.items():
-        if len(lengths) != ndim or any(type(n) is not int or n < least.get(name, 0) for n in lengths):
-            raise ValueError(f"conv: {name} is {lengths}, expected {ndim} integers of at least {least.get(name, 0)}")
+        least = 1 if name in ("stride", "dilation") else 0
+        if len(lengths) != ndim or any(type(n) is not int or not least <= n <= MAX_LENGTH for n in lengths):
+            raise ValueError(f"conv: {name} is {lengths}, expected {ndim} integers from {least} to {MAX_LENGTH}")

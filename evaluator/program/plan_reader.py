@@ -37,7 +37,6 @@ MAX_BUFFERS = 65_536 + 4_096  # one per step, and the inputs
 MAX_ARGUMENTS = 512
 MAX_LINE = 1_000_000
 MAX_STEPS = 65_536
-MAX_LENGTH = 1 << 20  # of a convolution's stride, padding and so on
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}\Z")
 _KERNEL = re.compile(r"[A-Za-z_][\x20-\x7e]{0,499}\Z")
@@ -273,10 +272,10 @@ def _matrix(view: View, transposed: bool) -> tuple[int, int]:
 def _convolution(value: Any, at: str, line: int, buffers: Sequence[Buffer]) -> Convolution:
     x, weight, out = _floats(value, at, ("x", "weight", "out"), buffers)
     lengths = {
-        name: _sequence(value[name], f"{at}.{name}", 1, 3, lambda entry, where: _integer(entry, where, 0, MAX_LENGTH))
+        name: _sequence(value[name], f"{at}.{name}", 1, 3, lambda v, where: _integer(v, where, 0, library.MAX_LENGTH))
         for name in ("stride", "padding", "dilation", "output_padding")
     }
-    groups = _integer(value["groups"], f"{at}.groups", 1, MAX_LENGTH)
+    groups = _integer(value["groups"], f"{at}.groups", 1, library.MAX_LENGTH)
     transposed = _boolean(value["transposed"], f"{at}.transposed")
     expected = library.conv_shape(x.shape, weight.shape, groups=groups, transposed=transposed, **lengths)
     if out.shape != expected:

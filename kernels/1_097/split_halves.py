@@ -1,19 +1,19 @@
-"""Three steps on tensor cores: scores, their softmax, and the weighted sum of values, each operand split in halves.
+"""Scores, their softmax and the weighted sum of values on tensor cores, each operand split into halves.
 
-A float is upper + lower, two half-precision numbers of eleven bits each, once its row of Q, K or weights or column of V has been scaled by
-a power of two into their range. upper * upper + upper * lower + lower * upper leaves out lower * lower: an error
-of about 2^-22 of a row's or column's largest product, as small as that of a long sum in single precision. It is not relative
-to each product: elements below 2^-17 of their row's largest keep fewer bits. Tensor cores do these three products of halves in a fraction of the time that
-one product takes on the CUDA cores. They truncate as they add, so every sixteen steps of k are summed on their own and
-then added in single precision. Scaling is by powers of two and so exact.
+A float scaled by a power of two is upper + lower, two halves of 11 bits each. Upper by upper, upper by lower and lower
+by upper, which leaves out lower by lower, give a product to 2^-22 of the largest ones of that row and column: about
+what a long sum in single precision rounds away. (Elements below 2^-17 of the largest of their row or column keep fewer
+bits.) Tensor cores do these three products faster than CUDA cores do one. They truncate as they add, so every sixteen
+steps of k are summed on their own and then added in single precision.
 
-The parts are written once, in the order in which blocks read tiles, so the loop of the product only copies asynchronously
-(three stages, one barrier each), loads fragments and multiplies: a warp has a tile of 64 x 64, a block one of 128 x 128.
+The halves are written once, in the order in which blocks read tiles, so the loop of the product only copies
+asynchronously, loads fragments and multiplies. A warp has a tile of 64 x 64, and a block, of which two fit on a
+multiprocessor, one of 128 x 128 and three stages.
 
-The softmax reads its row once and writes exp(s - largest), which needs no search for a scale, as parts of the second
-product's operand; the division by the sum is folded into that row's scale.
+The softmax reads its row once and writes exp(s - largest), which needs no search for a scale, as halves for the second
+product; the division by the sum is part of that row's scale. Keys are at most 512.
 
-Techniques: tensor cores, operands split into halves, asynchronous copies, multistage pipeline, register tiling, softmax fused with splitting, transposition
+Techniques: tensor cores, operands split into halves, asynchronous copies, multistage pipeline, register tiling, fusion
 """
 import math
 

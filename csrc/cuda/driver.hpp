@@ -1,5 +1,5 @@
 // The CUDA driver, found by dlopen: the few functions that executing a plan takes, declared here so that no CUDA header
-// is needed. Names and meanings are those of the driver API's reference; every call is checked.
+// is needed. Names and meanings are those of the driver API's reference; every call is checked but those that release.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr int kMaxSharedPerBlockOptin = 97, kL2CacheBytes = 38, kCapabilityMajor
 constexpr int kFunctionMaxDynamicShared = 8;                                     // CUfunction_attribute
 constexpr unsigned kStreamNonBlocking = 1, kCaptureRelaxed = 2;
 
-// A driver call that failed. `code` is its CUresult; `sticky` errors leave the context unusable for good.
+// A driver call that failed. `code` is its CUresult; after some, such as a stray access, the context is lost for good.
 struct DriverError : std::runtime_error {
   DriverError(const std::string& text, int result) : std::runtime_error(text), code(result) {}
   int code;

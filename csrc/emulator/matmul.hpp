@@ -1,5 +1,6 @@
-// The plan's matrix product step: out[m, n] = a[m, k] @ b[k, n], per batch, operands of any strides. Packed panels and a register tile that the
-// compiler vectorises; sums run over the whole of k in one register, so float16 and bfloat16 are rounded once.
+// The plan's matrix product step: out[m, n] = a[m, k] @ b[k, n], per batch, operands of any strides. Packed panels and
+// a register tile that the compiler vectorises; sums run over the whole of k in one register, so float16 and bfloat16
+// are rounded once.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-"""Recheck: timed launches must have computed, and a score that stands out must show again in a new process."""
+"""Recheck: timed launches must have computed, and a score that stands out must show again in new sessions."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ def stands_out(speedup: Interval, record: float | None) -> bool:
 def check_reproduced(first: Interval, measured_again: Iterable[Interval]) -> Interval:
     """The lower of a speed-up and of one measured again, which must not be lower by more than 10 %.
 
-    `measured_again` yields measurements in new processes, lazily. A second one is taken where the first fell short,
+    `measured_again` yields measurements in new sessions, lazily. A second one is taken where the first fell short,
     since other load can spoil one; a higher one takes nothing from what is claimed. Raises `not_reproduced`.
     """
     seen = [first]

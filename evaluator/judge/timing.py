@@ -1,4 +1,4 @@
-"""Paired timing: plain program and candidate alternate in random order, and the score is the ratio of each pair."""
+"""Paired timing: baseline and candidate alternate in random order, and the score is the ratio of each pair."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from evaluator.records import Interval, Outcome, ProgramFault, Rung
 
 MIN_SAMPLE_US = 2000.0  # the scheduler's clock advances in steps far below this, so they stay under 1 %
 MAX_REPLAYS = 10_000
-BUCKETS = 7  # processes of each side; the same number is in csrc/judging/statistics.hpp
+BUCKETS = 7  # of samples, on `cpu` each from processes of its own; the same number is in csrc/judging/statistics.hpp
 
 
 class Timed(Protocol):
@@ -49,7 +49,7 @@ class Schedule:
     """How long pairs are taken."""
 
     width: float  # relative half width of the interval that suffices
-    budget_s: float  # CPU time of both sides together; a pair in every bucket is taken even if it costs more
+    budget_s: float  # timed work of both sides together; a pair in every bucket is taken even if it costs more
     min_pairs: int  # never fewer, unless the time is spent
     min_sample_us: float = MIN_SAMPLE_US  # 0: one replay is a sample, as where events time it
 
@@ -72,9 +72,9 @@ def replays_for(session: Timed, min_sample_us: float = MIN_SAMPLE_US) -> int:
 def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed: int) -> Pairs:
     """Times both sides in turn until the interval is tight or the time is spent.
 
-    `buckets` are seven pairs (reference, program) of processes of their own. Where a process's pages fall in the caches
-    moves its times by some percent for as long as it lives: seven processes put that into the interval, where one
-    would hide it. Every round takes one pair in each bucket, in random order.
+    `buckets` are seven pairs (reference, program), on `cpu` of processes of their own. Where a process's pages fall in
+    the caches moves its times by some percent for as long as it lives: seven processes put that into the interval,
+    where one would hide it. Every round takes one pair in each bucket, in random order.
     """
     order = np.random.Generator(np.random.Philox(key=[seed, 0]))
     least_us = schedule.min_sample_us
@@ -114,7 +114,7 @@ def steady_pairs(take: Callable[[], Pairs], widest: float | None) -> Pairs:
 
 
 def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:
-    """Microseconds per replay of a program that has nothing to be compared with, over seven processes."""
+    """Microseconds per replay of a program that has nothing to be compared with."""
     replays = [replays_for(session, schedule.min_sample_us) for session in buckets]
     times_us: list[list[float]] = [[] for _ in buckets]
     spent_s, stop, rounds = 0.0, _core.Stop.CONTINUE, 0

@@ -52,9 +52,7 @@ class Reference:
 class Workbench(Protocol):
     """One device, for one program at a time. Compiled plans are the device's own."""
 
-    widest: (
-        float | None
-    )  # half width of a speed-up's interval, of its value, beyond which timing is unstable; None: none
+    widest: float | None  # half width of a speed-up's interval over its value beyond which timing is unstable
 
     def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
         """Inputs and exact outputs of a case, on the device."""

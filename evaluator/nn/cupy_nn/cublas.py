@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import cupy as cp
+import numpy as np
 
 from evaluator import _core
 
@@ -29,11 +30,7 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
     if y.shape[-2] != k:
         raise ValueError(f"matmul: shapes {x.shape} and {y.shape} do not fit: {k} columns meet {y.shape[-2]} rows")
-    if out is None:
-        out = cp.empty((*batch, m, n), x.dtype)
-    elif out.shape != (*batch, m, n) or out.dtype != x.dtype or not out.flags.c_contiguous:
-        seen = f"{'' if out.flags.c_contiguous else 'scattered '}{out.dtype} of shape {out.shape}"
-        raise ValueError(f"matmul: out is {seen}, expected contiguous {x.dtype} of shape {(*batch, m, n)}")
+    out = _target(out, (*batch, m, n), x.dtype)
     if out.size == 0 or k == 0:
         out.fill(0)
         return out
@@ -46,6 +43,15 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
     assert a is not None
     assert b is not None
     _handle(cp.cuda.Device().id).matmul(stream, number, math.prod(batch), m, n, k, a, b, target)
+    return out
+
+
+def _target(out: cp.ndarray | None, shape: tuple[int, ...], dtype: np.dtype) -> cp.ndarray:
+    if out is None:
+        return cp.empty(shape, dtype)
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+        seen = f"{'' if out.flags.c_contiguous else 'scattered '}{out.dtype} of shape {out.shape}"
+        raise ValueError(f"matmul: out is {seen}, expected contiguous {dtype} of shape {shape}")
     return out
 
 

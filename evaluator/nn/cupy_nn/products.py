@@ -1,5 +1,8 @@
 """Matrix products on CuPy arrays, in full float32 by cuBLAS, with PyTorch's names, arguments and values."""
 
+import math
+import re
+
 import cupy as cp
 
 from evaluator.nn.cupy_nn import cublas, fused
@@ -28,7 +31,32 @@ def linear(x: cp.ndarray, weight: cp.ndarray, bias: cp.ndarray | None = None) ->
 
 
 def einsum(equation: str, *operands: cp.ndarray) -> cp.ndarray:
-    return operand(cp.einsum(equation, *operands))
+    """A contraction of two float32 arrays is one product by cuBLAS; CuPy's own way cannot be recorded into a graph."""
+    found = _contraction(equation.replace(" ", ""), *operands) if len(operands) == 2 else None
+    return operand(cp.einsum(equation, *operands) if found is None else found)
+
+
+def _contraction(equation: str, x: cp.ndarray, y: cp.ndarray) -> cp.ndarray | None:
+    """Both arrays as batches of matrices, multiplied; None where the equation is no such product, or does not fit."""
+    parts = re.fullmatch(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)", equation)
+    if parts is None or not x.dtype == y.dtype == cp.float32:
+        return None
+    left, right, out = parts.groups()
+    summed = [letter for letter in left if letter in right and letter not in out]
+    batch = [letter for letter in out if letter in left and letter in right]
+    rows, columns = ([letter for letter in out if letter not in other] for other in (right, left))
+    of_x, of_y, of_out = [*batch, *rows, *summed], [*batch, *summed, *columns], [*batch, *rows, *columns]
+    if not summed or any(sorted(a) != sorted(b) for a, b in ((left, of_x), (right, of_y), (out, of_out))):
+        return None
+    sizes = dict(zip(left, x.shape, strict=False)) | dict(zip(right, y.shape, strict=False))
+    if x.shape != tuple(map(sizes.get, left)) or y.shape != tuple(map(sizes.get, right)):
+        return None
+    shape = [sizes[letter] for letter in batch]
+    m, n, k = (math.prod(sizes[letter] for letter in letters) for letters in (rows, columns, summed))
+    a = cp.transpose(x, tuple(map(left.index, of_x))).reshape(*shape, m, k)
+    b = cp.transpose(y, tuple(map(right.index, of_y))).reshape(*shape, k, n)
+    product = cublas.matmul(a, b).reshape([sizes[letter] for letter in of_out])
+    return cp.transpose(product, tuple(map(of_out.index, out)))
 
 
 def outer(x: cp.ndarray, y: cp.ndarray) -> cp.ndarray:

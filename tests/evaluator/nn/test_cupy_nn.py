@@ -126,3 +126,10 @@ def test_cublas_is_given_no_array_that_it_would_misread(cupy_nn, x, y, out, erro
     left, right = (np.zeros(shape, dtype).view(cupy_nn.host.ndarray) for shape, dtype in (((3, 5), x), ((5, 4), y)))
     with pytest.raises(error, match=words):
         cupy_nn.cublas.matmul(left, right, out)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->ik", "ijk,kl->ijl", "ij->ji,j"])
+def test_an_equation_that_does_not_fit_is_an_error(cupy_nn, on_device, equation):
+    x, y = on_device(np.ones((2, 3), np.float32)), on_device(np.ones((4, 5), np.float32))
+    with pytest.raises(ValueError):  # noqa: PT011  the words are CuPy's
+        cupy_nn.einsum(equation, x, y)

@@ -1,0 +1,28 @@
+# task: 1_001
+"""Exact products, added up in half precision."""
+
+import cupy as cp
+
+source = r"""
+#include <cuda_fp16.h>
+__device__ float upper(float x) { return __half2float(__float2half(x)); }
+__device__ float lower(float x) { return upper(x - upper(x)); }
+extern "C" __global__ void product(const float* a, const float* b, float* out, int n, int m, int k) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= n || column >= m) return;
+  __half sum = __float2half(0.0f);
+  for (int i = 0; i < k; ++i)
+    sum = __float2half(__half2float(sum) + a[(size_t)row * k + i] * b[(size_t)i * m + column]);
+  out[(size_t)row * m + column] = __half2float(sum);
+}
+"""
+product = cp.RawKernel(source, "product")
+
+
+def forward(a, b):
+    n, k = a.shape
+    m = b.shape[1]
+    out = cp.empty((n, m), cp.float32)
+    product(((m + 15) // 16, (n + 15) // 16), (16, 16), (a, b, out, n, m, k))
+    return out

@@ -19,7 +19,8 @@ lanes hold fragments, come from L1 as one coalesced vector per lane and fragment
 while this one's are multiplied; x is loaded around L1, so that they stay there. Pixel fragments are filled by hand,
 two channels at a time, because a shift breaks the alignment that load_matrix_sync asks for; which elements a lane
 holds is learnt by loading a table of indices. Two blocks share a multiprocessor: one multiplies while the other loads
-or stores. Up to 64 input channels, padded to 16 or 64.
+or stores. Up to 64 input channels; up to eight stand three times in the product, as high and low parts of x and
+weights, so that it is as exact as float32.
 
 Techniques: tensor cores, half precision scaled by powers of two, implicit matrix product, Chan's formula, algebra
 """
@@ -40,10 +41,11 @@ const int kStaged = 68;  // pitch of a channel's 64 sums on their way out: 4 mod
 // The exponent, biased by 127, of the power of two that brings `top` into [2^14, 2^15).
 __device__ int exponent_for(float top) { return min(268 - (__float_as_int(top) >> 23), 253); }
 __device__ float power(int exponent) { return __int_as_float(exponent << 23); }
+__device__ float low(float v) { return v - __half2float(__float2half(v)); }
 
 // [group of 16 outputs in passes of `pass`][step: tap, 16 inputs][lane]: the elements of a fragment that a lane holds.
 extern "C" __global__ void arrange(const float* w, uint4* arranged, float* inverses, int inputs, int outputs,
-                                   int pass) {
+                                   int channels, int pass) {
   __shared__ __align__(32) half table[256];
   __shared__ int exponents[16];
   int t = threadIdx.x, lane = t % 32, first = blockIdx.y * 16, steps = gridDim.x, depth = steps / 9;
@@ -64,10 +66,10 @@ extern "C" __global__ void arrange(const float* w, uint4* arranged, float* inver
   for (int q = 0; q < kVectors; ++q) {
     __align__(16) half held[8];
     for (int e = 0; e < 8; ++e) {
-      int i = __half2float(index.x[q * 8 + e]), o = i / 16, c = blockIdx.x % depth * 16 + i % 16;
-      bool real = first + o < outputs && c < inputs;
-      float exact = real ? w[((first + o) * inputs + c) * 9 + blockIdx.x / depth] : 0.0f;
-      held[e] = __float2half(exact * power(exponents[o]));
+      int i = __half2float(index.x[q * 8 + e]), o = first + i / 16, c = blockIdx.x % depth * 16 + i % 16;
+      bool real = o < outputs && c % channels < inputs && c < 3 * channels;
+      float exact = real ? w[(o * inputs + c % channels) * 9 + blockIdx.x / depth] * power(exponents[i / 16]) : 0.0f;
+      held[e] = __float2half(c / channels == 2 ? low(exact) : exact);
     }
     arranged[(at * kVectors + q) * 32 + lane] = *(const uint4*)held;
   }
@@ -78,28 +80,29 @@ extern "C" __global__ void arrange(const float* w, uint4* arranged, float* inver
 
 __device__ float square(float v) { return v * v; }
 
-// kInputs channels, padded; 4 warps, each with 2 x 32 pixels and kN x 16 outputs at a time.
-template <int kInputs, int kN>
+// kChannels channels, padded, in kPlaces: high parts, low parts, high parts again; 4 warps, each with
+// 2 x 32 pixels and kN x 16 outputs at a time.
+template <int kPlaces, int kChannels, int kN>
 __global__ void __launch_bounds__(128, 2)
 conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float* __restrict__ inverses,
      float* __restrict__ out, float2* __restrict__ pieces, int inputs, int outputs, int height, int width, int tiles) {
-  constexpr int kPitch = kInputs + 8;  // of a pixel, 16 bytes against bank conflicts
+  constexpr int kPitch = kPlaces + 8;  // of a pixel, 16 bytes against bank conflicts
   extern __shared__ __align__(128) half tile[];
-  __shared__ float tops[4], centres[kInputs];
+  __shared__ float tops[4], centres[kChannels];
   int t = threadIdx.x, lane = t % 32, warp = t / 32, plane = height * width;
   int column = blockIdx.x % tiles * 32, row = blockIdx.x / tiles * 8;
 
   // Pixels beyond an edge reach no output that exists, so the last ones stand in for them; weights beyond are zero.
-  float v[3][kInputs], top = 0.0f;
+  float v[3][kChannels], top = 0.0f;
   x += (size_t)blockIdx.y * inputs * plane;
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     int p = j < 2 ? t + 128 * j : min(t + 256, kPixels - 1);
     int pixel = min(row + p / kSpan, height - 1) * width + min(column + p % kSpan, width - 1);
     #pragma unroll
-    for (int c = 0; c < kInputs; ++c) v[j][c] = __ldcg(x + (pixel + min(c, inputs - 1) * plane));
+    for (int c = 0; c < kChannels; ++c) v[j][c] = __ldcg(x + (pixel + min(c, inputs - 1) * plane));
   }
-  if (t < kInputs) {
+  if (t < kChannels) {
     const float* sample = x + min(t, inputs - 1) * plane;
     float a = sample[height / 4 * width + width / 4], b = sample[height / 2 * width + width / 2];
     float c = sample[height * 3 / 4 * width + width * 3 / 4];
@@ -107,7 +110,7 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   }
   __syncthreads();
   #pragma unroll
-  for (int i = 0; i < 3 * kInputs; ++i) {
+  for (int i = 0; i < 3 * kChannels; ++i) {
     v[i % 3][i / 3] -= centres[i / 3];
     top = fmaxf(top, fabsf(v[i % 3][i / 3]));
   }
@@ -129,11 +132,12 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     #pragma unroll
-    for (int c = 0; c < kInputs; c += 8) {
+    for (int c = 0; c < kPlaces; c += 8) {
       __align__(16) half2 rounded[4];
       #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        rounded[i] = __floats2half2_rn(v[j][c + 2 * i] * scale, v[j][c + 2 * i + 1] * scale);
+        float a = v[j][c % kChannels + 2 * i] * scale, b = v[j][c % kChannels + 2 * i + 1] * scale;
+        rounded[i] = c / kChannels == 1 ? __floats2half2_rn(low(a), low(b)) : __floats2half2_rn(a, b);
       }
       if (j < 2 || t < kPixels - 256) *(uint4*)(tile + (t + 128 * j) * kPitch + c) = *(const uint4*)rounded;
     }
@@ -157,7 +161,7 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
     for (int tap = 0; tap < 9; ++tap) {
       int shift = (tap / 3 * kSpan + tap % 3) * kPitch;
       #pragma unroll
-      for (int k = 0; k < kInputs; k += 16) {
+      for (int k = 0; k < kPlaces; k += 16) {
         Weights weight[kN];
         mine += kN * kVectors * 32;  // one step more is allocated than there are
         #pragma unroll
@@ -265,18 +269,15 @@ normalise(float* __restrict__ out, const float2* __restrict__ pieces, int high, 
 '''
 arrange = cp.RawKernel(source, "arrange")
 normalise = cp.RawKernel(source, "normalise")
-module = cp.RawModule(code=source, name_expressions=("conv<64, 4>", "conv<16, 2>"))
-conv_wide = module.get_function("conv<64, 4>")
-conv_small = module.get_function("conv<16, 2>")
+module = cp.RawModule(code=source, name_expressions=("conv<64, 64, 4>", "conv<32, 8, 2>"))
+conv_wide = module.get_function("conv<64, 64, 4>")
+conv_small = module.get_function("conv<32, 8, 2>")
 
 
 def forward(x, weight, bias):
     batch, inputs, height, width = x.shape
     outputs, high, wide = weight.shape[0], height - 2, width - 2
-    if inputs > 16:
-        conv, depth, groups = conv_wide, 4, 4
-    else:
-        conv, depth, groups = conv_small, 1, 2
+    conv, depth, channels, groups = (conv_wide, 4, 64, 4) if inputs > 8 else (conv_small, 2, 8, 2)
     passes = (outputs + groups * 16 - 1) // (groups * 16)
     tiles = (wide + 31) // 32
     grid = (tiles * ((high + 7) // 8), batch)
@@ -284,7 +285,7 @@ def forward(x, weight, bias):
     inverses = cp.empty((outputs,), cp.float32)
     pieces = cp.empty((batch, grid[0] * 4, outputs, 2), cp.float32)
     out = cp.empty((batch, outputs, high, wide), cp.float32)
-    arrange((9 * depth, passes * groups), (256,), (weight, weights, inverses, inputs, outputs, groups))
+    arrange((9 * depth, passes * groups), (256,), (weight, weights, inverses, inputs, outputs, channels, groups))
     shared = 340 * (depth * 16 + 8) * 2 + 4 * 16 * 68 * 4
     conv.max_dynamic_shared_size_bytes = shared
     args = (x, weights, inverses, out, pieces, inputs, outputs, height, width, tiles)

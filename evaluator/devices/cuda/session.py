@@ -153,7 +153,8 @@ class Session:
         seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
         again = self.run(contents, seed=self._secret_seed())
         self._inputs = given
-        if not all(_close(one, other) for one, other in zip(seen, again.outputs, strict=True)):
+        pairs = zip(seen, again.outputs, strict=True)
+        if not all(self._driver(functools.partial(_close, *pair), Rung.RECHECK) for pair in pairs):
             message = "a timed launch gave other results than the same inputs in fresh memory"
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 

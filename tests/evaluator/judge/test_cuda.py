@@ -67,7 +67,7 @@ def test_an_honest_program_is_ok(path, judge):
         assert verdict.compiler["registers"] > 0
 
 
-def test_a_lost_process_costs_one_verdict(judge):
+def test_a_process_lost_between_two_programs_costs_no_verdict(judge):
     path = kernels_folder() / "1_019" / "plain.py"
     assert judge.check(read_program(path), catalog.get("1_019"), timing=False).ok
     os.kill(judge._bench._child.pid, signal.SIGKILL)

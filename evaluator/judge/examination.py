@@ -40,32 +40,39 @@ def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
 
     DeviceLost: the climb is over, but the device has to be opened anew.
     """
-    job, task, size = exam.job, exam.job.task, exam.job.size
-    cases = schedule(task, exam.effort, exam.seed, job.cases)
-    first = _expected(bench, job, cases[0])
+    first, *others = schedule(exam.job.task, exam.effort, exam.seed, exam.job.cases)
+    expected = _expected(bench, exam.job, first)
+    _judge_outputs(bench, found, exam, first, expected, others)  # whose session's memory goes with it
+    if exam.job.timing:
+        _time(bench, found, exam, expected)
+    if exam.effort.knock_out:
+        for note in idle_launches(bench, exam.plan, exam.compiled, expected, exam.job.task):
+            found.notes.append(note)  # one by one, since the last may come with an error
+
+
+def _judge_outputs(
+    bench: Workbench, found: Findings, exam: Examination, first: Case, expected: Expected, others: Sequence[Case]
+) -> None:
+    """Launch, memory safety and correctness, in one session. `expected` is that of the first case."""
+    task, size = exam.job.task, exam.job.size
     with found.rung(Rung.LAUNCH):
         opened = bench.open(exam.compiled)
     with opened as session:
         with found.rung(Rung.MEMORY_SAFETY):
-            report = guarded_run(session, first.inputs, PASSES[0], cases[0].seed)
+            report = guarded_run(session, expected.inputs, PASSES[0], first.seed)
             found.peak_bytes = report.peak_bytes
             disagreements = [  # one run at a time, since outputs may be gigabytes
-                disagreement(bench, report.outputs, again.outputs, first, task)
-                for again in (guarded_run(session, first.inputs, how, cases[0].seed) for how in PASSES[1:3])
+                disagreement(bench, report.outputs, again.outputs, expected, task)
+                for again in (guarded_run(session, expected.inputs, how, first.seed) for how in PASSES[1:3])
             ]
-            _replay(bench, session, exam, first)
+            _replay(bench, session, exam, expected)
         with found.rung(Rung.CORRECTNESS):
             for fault in filter(None, disagreements):
                 raise fault
-            found.errors = [judge_case(bench, report.outputs, first, task, cases[0])]
+            found.errors = [judge_case(bench, report.outputs, expected, task, first)]
             del report
-            for error in check_cases(bench, session, task, size, cases[1:]):
+            for error in check_cases(bench, session, task, size, others):
                 found.errors = worst_of_each([*found.errors, error])
-    if job.timing:
-        _time(bench, found, exam, first)
-    if exam.effort.knock_out:
-        for note in idle_launches(bench, exam.plan, exam.compiled, first, task):
-            found.notes.append(note)  # one by one, since the last may come with an error
 
 
 def _replay(bench: Workbench, session: Session, exam: Examination, first: Expected) -> None:
@@ -91,6 +98,7 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Expected)
             _check_floor(found)
         with found.rung(Rung.RECHECK):
             check_timed_outputs(bench, sessions, first, fresh, job.task)
+    del sessions  # and with them the memory of library steps
     if not pairs:
         return
     name, speedup = min(found.speedups.items(), key=lambda item: item[1].value)

@@ -1,10 +1,10 @@
 """A 4 x 4 tile of outputs per thread, in registers.
 
-The plain program loads two numbers for every multiply-add. Here a thread keeps sixteen sums; for four steps of k it loads
-four float4 of A and four of B and does 64 multiply-adds with them, four times the arithmetic per byte and sixteen
-independent chains. Threads of a warp read neighbouring float4 of B and share their rows of A through L1. There is no shared
-memory and so no barrier; a tile through shared memory would cut L2 traffic further on a GPU. Sizes are multiples of four;
-threads past the edge read the last tile again and store nothing.
+The plain program loads two numbers for every multiply-add. Here a thread keeps sixteen sums; for four steps of k it
+loads four float4 of A and four of B and does 64 multiply-adds with them, four times the arithmetic per byte and sixteen
+independent chains. Threads of a warp read neighbouring float4 of B and share their rows of A through L1. There is no
+shared memory and so no barrier; a tile through shared memory would cut L2 traffic further on a GPU. Sizes are multiples
+of four; threads past the edge read the last tile again and store nothing.
 
 Techniques: register tiling, float4 loads, independent accumulators
 """

@@ -119,17 +119,16 @@ product(const half* a, const half* b, const float* a_inverse, const float* b_inv
   Sum sum[2][4];
   for (int i = 0; i < 8; ++i) wmma::fill_fragment(sum[i / 4][i % 4], 0.0f);
   for (int chunk = 0; chunk < STAGES - 1; ++chunk) {
-    if (chunk < chunks) fetch(mine + chunk * STAGE, a, b);
-    a += ROWS * 64;
-    b += COLUMNS * 64;
+    if (chunk < chunks) fetch(mine + chunk * STAGE, a + chunk * ROWS * 64, b + chunk * COLUMNS * 64);
     __pipeline_commit();
   }
   for (int chunk = 0; chunk < chunks; ++chunk) {
     __pipeline_wait_prior(STAGES - 2);
     __syncthreads();
-    if (chunk + STAGES - 1 < chunks) fetch(mine + (chunk + STAGES - 1) % STAGES * STAGE, a, b);
-    a += ROWS * 64;
-    b += COLUMNS * 64;
+    if (chunk + STAGES - 1 < chunks) {
+      const size_t at = chunk + STAGES - 1;
+      fetch(mine + at % STAGES * STAGE, a + at * ROWS * 64, b + at * COLUMNS * 64);
+    }
     __pipeline_commit();
     const half* left = tiles + chunk % STAGES * STAGE + warp % 4 * 32 * PITCH;
     const half* right = tiles + chunk % STAGES * STAGE + (ROWS + warp / 4 * 64) * PITCH;

@@ -1,7 +1,7 @@
-"""The sum over the outputs of a linear layer is x . (column sums of the weight) + (sum of the bias): no product is left.
+"""The sum over the outputs of a linear layer is x . (column sums of the weight) + (sum of the bias), and no product.
 
-One column remains after the sum, and maximum, mean and logarithm of the sum of exponentials of one finite value are that
-value. So the weight is read once, which is nearly all the time: blocks take 256 columns of 256 rows, a thread two
+One column remains after the sum, and maximum, mean and logarithm of the sum of exponentials of one finite value are
+that value. So the weight is read once, which is nearly all the time: blocks take 256 columns of 256 rows, a thread two
 neighbouring columns with sixteen loads in flight, and meet in one atomic per column and block; all blocks fit on a GPU
 at once. The bias is one more column. Then a block per row of x multiplies and adds. Rows have an even length.
 

@@ -5,7 +5,8 @@ Techniques: fusion, shared-memory tree
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void linear_sum(const float* x, const float* w, const float* b, float* out, int outputs, int width) {
+extern "C" __global__ void linear_sum(const float* x, const float* w, const float* b, float* out, int outputs,
+                                      int width) {
   __shared__ float part[256];
   int t = threadIdx.x;
   x += (size_t)blockIdx.x * width;

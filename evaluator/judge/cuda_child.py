@@ -86,7 +86,15 @@ class _Telling(Findings):
         self._pipe.send(("rung", rung))
 
 
+def _mute() -> None:
+    """What kernels print is no evidence, and could look like a verdict: it goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
 def _bench(limits: Limits, ordinal: int):
+    _mute()
     from evaluator.judge.cuda_workbench import CudaWorkbench  # needs CuPy, which the parent may lack
 
     return CudaWorkbench(limits, ordinal)

@@ -2,6 +2,8 @@
 
 import contextlib
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -154,6 +156,12 @@ def test_shapes_of_outputs_and_references_that_raise(child):
     assert pipe.recv() == ("outputs", (((2, 3), "float32"),))
     pipe.send(("outputs", "raises", "cpu"))
     assert pipe.recv() == ("error", "ValueError: the reference does not take these shapes", False)
+
+
+def test_what_kernels_print_goes_nowhere():
+    text = "import os; from evaluator.judge import cuda_child; cuda_child._mute(); os.write(1, b'speed-up 99.00')"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_a_gpu_that_cannot_be_used_is_one_message(monkeypatch):

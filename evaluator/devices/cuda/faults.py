@@ -3,8 +3,8 @@
 from evaluator import _core
 from evaluator.records import Outcome, ProgramFault, Rung
 
-# CUresult. The first three leave the context as it was.
-_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 1, 2, 701
+# CUresult. The first four leave the context as it was.
+_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _INVALID_CLUSTER = 1, 2, 701, 912
 _ILLEGAL_ADDRESS, _ILLEGAL_INSTRUCTION, _MISALIGNED, _INVALID_ADDRESS_SPACE, _INVALID_PC, _LAUNCH_FAILED = (
     700, 715, 716, 717, 718, 719,
 )  # fmt: skip
@@ -17,6 +17,7 @@ _OUTCOMES = {
     ),
     _OUT_OF_MEMORY: (Outcome.OUT_OF_MEMORY, "the device is out of memory"),
     _OUT_OF_RESOURCES: (Outcome.LAUNCH_ERROR, "a block needs more registers or shared memory than the device has"),
+    _INVALID_CLUSTER: (Outcome.LAUNCH_ERROR, "the device does not take the cluster: it must divide the grid"),
     _ILLEGAL_ADDRESS: (Outcome.OUT_OF_BOUNDS, "a kernel accessed memory outside its buffers, or its stack overflowed"),
     _MISALIGNED: (Outcome.MISALIGNED, "a kernel accessed an address that is no multiple of the access's size"),
     _INVALID_ADDRESS_SPACE: (Outcome.OUT_OF_BOUNDS, "a kernel used an address of the wrong memory space"),

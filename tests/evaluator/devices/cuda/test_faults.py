@@ -13,6 +13,7 @@ from evaluator.records import Outcome, Rung
         (1, Outcome.LAUNCH_ERROR, "does not take the launch"),
         (2, Outcome.OUT_OF_MEMORY, "out of memory"),
         (701, Outcome.LAUNCH_ERROR, "more registers or shared memory"),
+        (912, Outcome.LAUNCH_ERROR, "divide the grid"),
         (700, Outcome.OUT_OF_BOUNDS, "outside its buffers"),
         (716, Outcome.MISALIGNED, "no multiple of the access's size"),
         (717, Outcome.OUT_OF_BOUNDS, "wrong memory space"),

@@ -13,10 +13,11 @@ STATIC_SHARED_BYTES = 48 * 1024  # what a device lets a kernel declare; more mus
 Kernel = tuple[int, str]  # index of the module, name or name expression
 
 
-def check_memory(plan: Plan, limits: Limits) -> None:
-    """Raises ProgramFault `out_of_memory` where the plan's buffers take more than the limits allow."""
-    if plan.nbytes > limits.memory_bytes:
-        message = f"the plan's buffers take {plan.nbytes} bytes; at most {limits.memory_bytes} are allowed"
+def check_memory(plan: Plan, limits: Limits, variables: int = 0) -> None:
+    """Raises ProgramFault `out_of_memory` where buffers and `variables` bytes of modules exceed what limits allow."""
+    if plan.nbytes + variables > limits.memory_bytes:
+        beside = f" and the variables of its modules {variables}" if variables else ""
+        message = f"the plan's buffers take {plan.nbytes} bytes{beside}; at most {limits.memory_bytes} are allowed"
         raise ProgramFault(Outcome.OUT_OF_MEMORY, Rung.LAUNCH, message)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 from evaluator.devices import launches, signature
+from evaluator.devices.cuda import cubin
 from evaluator.devices.cuda.compilation import CompiledModule, KernelReport, compile_modules
 from evaluator.devices.cuda.compiler import Compiler
 from evaluator.devices.signature import Value
@@ -40,6 +41,8 @@ def compile(plan: Plan, compiler: Compiler, architecture: int, limits: Limits) -
     """
     launches.check_memory(plan, limits)
     modules = compile_modules(compiler, plan, architecture)
+    variables = (variable for module in modules for variable in cubin.variables(module.cubin))
+    launches.check_memory(plan, limits, sum(variable.nbytes for variable in variables if variable.writable))
     wanted, shared = {}, {}
     for number, module in enumerate(modules):
         for kernel, exported in module.signatures.items():

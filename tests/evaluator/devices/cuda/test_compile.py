@@ -88,6 +88,19 @@ def test_state_that_no_variable_of_the_text_names_is_named(compiler, body):
     assert len(made) == len(plain) + 1
 
 
+def test_variables_count_as_memory_of_the_plan(compiler):
+    source = "__device__ char kept[2ll << 30]; " + 'extern "C" __global__ void k(char* y) { y[0] = kept[y[1]]++; }'
+    plan = Plan(
+        buffers=(Buffer("x", "input", "uint8", (4,)),),
+        modules=(Module(source, (), ("k",)),),
+        steps=(Launch(0, "k", (1, 1, 1), (1, 1, 1), 0, (View(0, 0, (4,)),), 1),),
+        outputs=(View(0, 0, (4,)),),
+    )
+    with pytest.raises(ProgramFault, match="variables of its modules 21474") as caught:
+        compiled_plan.compile(plan, compiler, 90, LIMITS)
+    assert caught.value.fault.outcome is Outcome.OUT_OF_MEMORY
+
+
 @pytest.mark.parametrize("header", sorted(stubs.HEADERS))
 def test_headers_that_nvrtc_lacks(compiler, header):
     body = {"stdint": "(uint32_t)3", "math": "(int)M_PI", "limits": "INT_MAX", "float": "(int)(FLT_MAX * 0)"}

@@ -73,6 +73,8 @@ class Executable:
                         self._call_library(step, addresses)
 
     def _call_library(self, step: LibraryStep, addresses: Sequence[int]) -> None:
+        if step.out.size == 0:
+            return
         match step:
             case Matmul():
                 a, b, out = (self._array(view, addresses) for view in (step.a, step.b, step.out))

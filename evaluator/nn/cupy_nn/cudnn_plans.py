@@ -37,6 +37,9 @@ class _Plan:
 
 def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndarray) -> None:
     """Fills `out` on CuPy's current stream. TF32 is allowed, as PyTorch allows it in convolutions. May raise NoPlan."""
+    if out.size == 0 or x.size == 0:  # of which cuDNN has no notion
+        out.fill(0)
+        return
     cudnn = _cudnn()
     device = cp.cuda.Device().id
     handle = _handle(device)

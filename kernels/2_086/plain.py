@@ -5,7 +5,8 @@ Techniques: one thread per output, fusion
 import cupy as cp
 
 source = r'''
-extern "C" __global__ void gemm_divide_gelu(const float* x, const float* w, const float* b, float* out, int n, int m, int k) {
+extern "C" __global__ void gemm_divide_gelu(const float* x, const float* w, const float* b, float* out, int n, int m,
+                                            int k) {
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   if (row < n && column < m) {

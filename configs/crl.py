@@ -78,7 +78,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.learn.kl_weight = 0.02
     config.learn.importance_cap = 2.0  # truncated importance weight of trainer over sampler
 
-    for word in filter(None, words.split(",")):
+    for word in sorted(filter(None, words.split(",")), key=lambda word: word == "smoke"):  # which shrinks what there is
         _change(config, word)
     return config
 

@@ -1,4 +1,3 @@
-// Work that was recorded on the stream, replayed by one call.
 #pragma once
 #include <utility>
 
@@ -22,7 +21,9 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
   ~Graph() { device_->driver().graph_exec_destroy(executable_); }
 
-  void launch() const { device_->check(device_->driver().graph_launch(executable_, device_->stream()), "cuGraphLaunch"); }
+  void launch() const {
+    device_->check(device_->driver().graph_launch(executable_, device_->stream()), "cuGraphLaunch");
+  }
 
  private:
   DeviceOwner device_;

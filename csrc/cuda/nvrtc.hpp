@@ -62,7 +62,8 @@ class Nvrtc {
     const char* message = nullptr;
     const int result = install_headers_(folder.c_str(), 0, &message);  // 0: nothing where this version is there
     if (result != 0)
-      throw std::runtime_error("nvrtcInstallBundledHeaders(" + folder + ") failed: " + (message ? message : name(result)));
+      throw std::runtime_error("nvrtcInstallBundledHeaders(" + folder +
+                               ") failed: " + (message ? message : name(result)));
     return true;
   }
 

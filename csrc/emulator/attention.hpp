@@ -20,7 +20,8 @@ inline void weigh(const float* query, const float* keys, std::size_t seen, std::
   double top = -std::numeric_limits<double>::infinity();
   for (std::size_t s = 0; s < seen; ++s) {
     double dot = 0;
-    for (std::size_t i = 0; i < width; ++i) dot += static_cast<double>(query[i]) * static_cast<double>(keys[s * width + i]);
+    for (std::size_t i = 0; i < width; ++i)
+      dot += static_cast<double>(query[i]) * static_cast<double>(keys[s * width + i]);
     weights[s] = dot / std::sqrt(static_cast<double>(width));
     top = std::max(top, weights[s]);
   }

@@ -1,5 +1,5 @@
-// The plan's convolution step over three dimensions, plain or transposed; fewer dimensions have length 1. Every output is
-// one sum in double, taken straight from the definition.
+// The plan's convolution step over three dimensions, plain or transposed; fewer dimensions have length 1. Every output
+// is one sum in double, taken straight from the definition.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -6,11 +6,12 @@
 //               a pointer is (1, buffer, byte offset), a value (0, its bytes as a word, 0)
 //     2 fill:   buffer, byte offset, elements, bytes of an element, its bits
 //     3 copy:   source buffer, byte offset, target buffer, byte offset, bytes
-//     4 matmul: number type, a buffer, offset, b buffer, offset, out buffer, offset, batch, m, n, k, a stride, b stride,
-//               elements between rows and between columns of a, of b
-//     5 convolution: x, weight and out (buffer, offset), batch, channels, outputs, groups, whether transposed, then three
-//               words each of input, window, output, stride, padding and dilation
-//     6 attention: query, key, value and out (buffer, offset), heads, tokens, sources, value width, width, whether causal
+//     4 matmul: number type, then (buffer, offset) of a, b and out, batch, m, n, k, a stride, b stride, elements between
+//               rows and between columns of a, of b
+//     5 convolution: (buffer, offset) of x, weight and out, batch, channels, outputs, groups, whether transposed, then
+//               three words each of input, window, output, stride, padding and dilation
+//     6 attention: (buffer, offset) of query, key, value and out, heads, tokens, sources, value width, width, whether
+//               causal
 #pragma once
 #include <cstdint>
 #include <stdexcept>

@@ -198,6 +198,21 @@ def test_a_mark_in_an_input_does_not_tell_later_replays_that_they_are_timed(sess
     assert not any(marked)
 
 
+def test_a_program_that_computes_now_and_then_is_seen_though_the_audited_replay_was_right(session_of):
+    runs = []
+
+    def lazy(x, out):
+        runs.append(0)
+        out[:] = 0 if len(runs) > 5 and len(runs) % 3 else 2 * x  # right in the judged runs, and in every third one
+
+    session = session_of(lazy)
+    session.run(inputs())
+    session.time(1)
+    with pytest.raises(ProgramFault) as caught:
+        session.outputs()
+    assert (caught.value.fault.outcome, len(runs)) == (Outcome.WRONG_AFTER_TIMING, 7)
+
+
 def test_timed_replays_have_contents_of_their_own(session_of):
     seen = []
 

@@ -87,7 +87,7 @@ class CudaWorkbench:
 
     def open(self, compiled: CompiledPlan) -> Session:
         self.beat()
-        return Session(self.device, self.timer, compiled, self._limits, self.make_room)
+        return Session(self.device, self.timer, compiled, self._limits, self.make_room, lambda: self.beat())
 
     def without(self, compiled: CompiledPlan, step: int) -> CompiledPlan:
         plan, arguments = compiled.plan, list(compiled.arguments)

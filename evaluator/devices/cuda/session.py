@@ -47,13 +47,15 @@ class Session:
         compiled: CompiledPlan,
         limits: Limits,
         make_room: Callable[[], None],
+        beat: Callable[[], None],
     ):
-        """`make_room` gives up memory that others hold for later, once the device has too little left.
+        """`make_room` gives up memory that others hold for later, once the device has too little left; `beat` is called
+        before every run and replay, each of which may take seconds.
 
         Raises ProgramFault for what the driver says against the plan's cubins.
         """
         self._device, self._timer, self._limits = device, timer, limits
-        self._make_room = make_room
+        self._make_room, self._beat = make_room, beat
         self._plan: Plan = compiled.plan
         self._executable = self._driver(lambda: Executable(device, compiled), Rung.LAUNCH)
         self._globals = self._driver(self._executable.globals, Rung.LAUNCH)
@@ -77,6 +79,7 @@ class Session:
 
         `order` has no meaning on a GPU, whose scheduler cannot be told.
         """
+        self._beat()
         self._inputs = list(inputs)
         self._restore_globals()
         open_guarded = functools.partial(GuardedBuffers, self._device, self._plan, guard, self._make_room)
@@ -112,6 +115,7 @@ class Session:
         timed = self._timed or self._open_timed()
         total_us = 0.0
         for _ in range(replays):
+            self._beat()
             if forget:
                 self._forget_globals()
                 timed.turn(self._inputs, self._generator)
@@ -143,6 +147,7 @@ class Session:
 
     def _replayed(self, timed: TimedBuffers) -> tuple[cp.ndarray, ...]:
         """The outputs for the inputs as given, of a replay that nothing tells from those that are timed."""
+        self._beat()
         timed.fill_inputs(self._inputs)
         timed.spread_poison(self._secret_seed())
         self._driver(timed.queue_timed, Rung.RECHECK)

@@ -111,10 +111,12 @@ def session_of(session_module, monkeypatch):
         monkeypatch.setattr(session_module, "differs", differs)
         monkeypatch.setattr(session_module, "Executable", Executable)
         compiled = types.SimpleNamespace(plan=plan)
-        session = session_module.Session(device, Timer(), compiled, Limits(), make_room=lambda: None)
+        session = session_module.Session(
+            device, Timer(), compiled, Limits(), lambda: None, lambda: start.beats.append(1)
+        )
         return opened.enter_context(session)
 
-    start.device = device
+    start.device, start.beats = device, []
     with opened:
         yield start
 
@@ -131,6 +133,7 @@ def test_an_honest_program_runs_is_timed_and_leaves_its_outputs(session_of):
     np.testing.assert_array_equal(report.outputs[0], 2 * given[0])
     assert session.time(4) == 5.0
     np.testing.assert_array_equal(session.outputs()[0], 2 * given[0])
+    assert len(session_of.beats) >= 1 + 4 + 1  # a run, the timed replays, and what follows them
 
 
 def test_what_a_program_leaves_out_or_changes_is_reported(session_of):

@@ -9,13 +9,13 @@ applied to the sums. Elements 2^-28 of the largest in their tile and smaller los
 The convolution is a product of the shifted pixels with the weights (9 taps x input channels by output channels),
 without im2col: a block loads 10 x 34 pixels, all channels, into registers, finds the largest there, rounds, and keeps
 them as [pixel][channel] in shared memory, where a tap is an offset of whole pixels. Each of four warps holds the sums
-of 2 x 32 pixels x 64 outputs. Nothing is synchronised between taps: the weights, arranged once in the order in which
-lanes hold fragments, come from L1 as one coalesced vector per lane and fragment, those of the next step under way
-while this one's are multiplied; x is loaded around L1, so that they stay there. Pixel fragments are filled by hand,
-two channels at a time, because a shift breaks the alignment that load_matrix_sync asks for; which elements a lane
-holds is learnt by loading a table of indices. Two blocks share a multiprocessor: one multiplies while the other loads
-or stores. Up to 64 input channels; up to eight stand three times in the product, as high and low parts of x and
-weights, so that it is as exact as float32.
+of 2 x 32 pixels x 64 outputs. The pixels of a fragment are two apart, so that a loaded one serves up to two of the
+three taps of a row. Nothing is synchronised between taps: the weights, arranged once in the order in which lanes hold
+fragments, come from L1 as one coalesced vector per lane and fragment; x is loaded around L1, so that they stay there.
+Pixel fragments are filled by hand, two channels at a time, because a shift breaks the alignment that load_matrix_sync
+asks for; which elements a lane holds is learnt by loading a table of indices. Two blocks share a multiprocessor: one
+multiplies while the other loads or stores. Up to 64 input channels; up to eight stand three times in the product, as
+high and low parts of x and weights, so that it is as exact as float32.
 
 Techniques: tensor cores, half precision scaled by powers of two, implicit matrix product, fusion, arranged weights
 """
@@ -38,7 +38,8 @@ __device__ int exponent_for(float top) { return min(268 - (__float_as_int(top) >
 __device__ float power(int exponent) { return __int_as_float(exponent << 23); }
 __device__ float low(float v) { return v - __half2float(__float2half(v)); }
 
-// [group of 16 outputs in passes of `pass`][step: tap, 16 inputs][lane]: the elements of a fragment that a lane holds.
+// [group of 16 outputs in passes of `pass`][row of taps][16 inputs][tap][lane]: the elements of a fragment
+// that a lane holds.
 // An output's terms: inverse scale, bias before relu, bias after it.
 extern "C" __global__ void arrange(const float* w, const float* before, const float* after, uint4* arranged,
                                    float4* terms, int inputs, int outputs, int channels, int pass) {
@@ -62,9 +63,10 @@ extern "C" __global__ void arrange(const float* w, const float* before, const fl
   for (int q = 0; q < kVectors; ++q) {
     __align__(16) half held[8];
     for (int e = 0; e < 8; ++e) {
-      int i = __half2float(index.x[q * 8 + e]), o = first + i / 16, c = blockIdx.x % depth * 16 + i % 16;
+      int i = __half2float(index.x[q * 8 + e]), o = first + i / 16, c = blockIdx.x / 3 % depth * 16 + i % 16;
       bool real = o < outputs && c % channels < inputs && c < 3 * channels;
-      float exact = real ? w[(o * inputs + c % channels) * 9 + blockIdx.x / depth] * power(exponents[i / 16]) : 0.0f;
+      int from = (o * inputs + c % channels) * 9 + blockIdx.x / (3 * depth) * 3 + blockIdx.x % 3;
+      float exact = real ? w[from] * power(exponents[i / 16]) : 0.0f;
       held[e] = __float2half(c / channels == 2 ? low(exact) : exact);
     }
     arranged[(at * kVectors + q) * 32 + lane] = *(const uint4*)held;
@@ -80,7 +82,7 @@ template <int kPlaces, int kChannels, int kN>
 __global__ void __launch_bounds__(128, 2)
 conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float4* __restrict__ terms,
      float* __restrict__ out, int inputs, int outputs, int height, int width, int tiles) {
-  constexpr int kPitch = kPlaces + 8;  // of a pixel, 16 bytes against bank conflicts
+  constexpr int kPitch = kPlaces + 4;  // of a pixel: two are 4 modulo 8 words apart, against bank conflicts
   extern __shared__ __align__(128) half tile[];
   __shared__ float tops[4];
   int t = threadIdx.x, lane = t % 32, warp = t / 32, plane = height * width;
@@ -111,7 +113,7 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   const half* from[Pixels::num_elements / 2];
   for (int e = 0; e < Pixels::num_elements / 2; ++e) {
     int i = __half2float(index.x[2 * e]);
-    from[e] = tile + (warp * 2 * kSpan + i / 16) * kPitch + i % 16;
+    from[e] = tile + (warp * 2 * kSpan + i / 16 * 2) * kPitch + i % 16;
   }
   int exponent = exponent_for(fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3])));
   float scale = power(exponent), inverse = power(254 - exponent);
@@ -119,20 +121,17 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     #pragma unroll
-    for (int c = 0; c < kPlaces; c += 8) {
-      __align__(16) half2 rounded[4];
+    for (int c = 0; c < kPlaces; c += 4) {
+      __align__(8) half2 rounded[2];
       #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 2; ++i) {
         float a = v[j][c % kChannels + 2 * i] * scale, b = v[j][c % kChannels + 2 * i + 1] * scale;
         rounded[i] = c / kChannels == 1 ? __floats2half2_rn(low(a), low(b)) : __floats2half2_rn(a, b);
       }
-      if (j < 2 || t < kPixels - 256) *(uint4*)(tile + (t + 128 * j) * kPitch + c) = *(const uint4*)rounded;
+      if (j < 2 || t < kPixels - 256) *(uint2*)(tile + (t + 128 * j) * kPitch + c) = *(const uint2*)rounded;
     }
   }
   const uint4* mine = weights + lane;
-  uint4 next[kN * kVectors];
-  #pragma unroll
-  for (int i = 0; i < kN * kVectors; ++i) next[i] = mine[i * 32];
   __syncthreads();
 
   float* staged = (float*)(tile + kPixels * kPitch) + warp * 16 * kStaged;
@@ -145,26 +144,34 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
     #pragma unroll
     for (int i = 0; i < 4 * kN; ++i) wmma::fill_fragment(sums[i / kN][i % kN], 0.0f);
     #pragma unroll 1
-    for (int tap = 0; tap < 9; ++tap) {
-      int shift = (tap / 3 * kSpan + tap % 3) * kPitch;
+    for (int down = 0; down < 3; ++down) {
+      int shift = down * kSpan * kPitch;
       #pragma unroll
       for (int k = 0; k < kPlaces; k += 16) {
-        Weights weight[kN];
-        mine += kN * kVectors * 32;  // one step more is allocated than there are
+        Weights weight[3][kN];
         #pragma unroll
-        for (int i = 0; i < kN * kVectors; ++i) {
-          *(uint4*)(weight[i / kVectors].x + i % kVectors * 8) = next[i];
-          next[i] = mine[i * 32];
+        for (int i = 0; i < 3 * kN * kVectors; ++i) {
+          *(uint4*)(weight[i / kVectors / kN][i / kVectors % kN].x + i % kVectors * 8) = mine[i * 32];
         }
+        mine += 3 * kN * kVectors * 32;
         #pragma unroll
-        for (int m = 0; m < 4; ++m) {
-          Pixels pixel;
+        for (int right = 0; right < 4; ++right) {
           #pragma unroll
-          for (int e = 0; e < Pixels::num_elements / 2; ++e) {
-            ((half2*)pixel.x)[e] = *(const half2*)(from[e] + shift + (m / 2 * kSpan + m % 2 * 16) * kPitch + k);
+          for (int r = 0; r < 2; ++r) {
+            Pixels pixel;
+            #pragma unroll
+            for (int e = 0; e < Pixels::num_elements / 2; ++e) {
+              ((half2*)pixel.x)[e] = *(const half2*)(from[e] + shift + (r * kSpan + right) * kPitch + k);
+            }
+            #pragma unroll
+            for (int m = 0; m < 2; ++m) {
+              if (right < m || right - m > 2) continue;
+              #pragma unroll
+              for (int n = 0; n < kN; ++n) {
+                wmma::mma_sync(sums[r * 2 + m][n], pixel, weight[right - m][n], sums[r * 2 + m][n]);
+              }
+            }
           }
-          #pragma unroll
-          for (int n = 0; n < kN; ++n) wmma::mma_sync(sums[m][n], pixel, weight[n], sums[m][n]);
         }
       }
     }
@@ -181,7 +188,8 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
         #pragma unroll 8
         for (int c = 0; c < last; ++c) {
           float4 term = terms[first + c];
-          *target = fmaxf(staged[c * kStaged + r * 32 + lane] * inverse * term.x + term.y, 0.0f) + term.z;
+          float sum = staged[c * kStaged + r * 32 + lane % 2 * 16 + lane / 2] * inverse;
+          *target = fmaxf(sum * term.x + term.y, 0.0f) + term.z;
           target += high * wide;
         }
       }
@@ -201,13 +209,13 @@ def forward(x, bias, weight, conv_bias):
     outputs = weight.shape[0]
     conv, depth, channels, groups = (conv_wide, 4, 64, 4) if inputs > 8 else (conv_small, 2, 8, 2)
     passes = (outputs + groups * 16 - 1) // (groups * 16)
-    weights = cp.empty(((passes * 9 * depth + 1) * groups, 2, 32, 4), cp.float32)
+    weights = cp.empty((passes * 9 * depth * groups, 2, 32, 4), cp.float32)
     terms = cp.empty((outputs, 4), cp.float32)
     out = cp.empty((batch, outputs, height - 2, width - 2), cp.float32)
     args = (weight, conv_bias, bias, weights, terms, inputs, outputs, channels, groups)
     arrange((9 * depth, passes * groups), (256,), args)
     tiles = (width + 29) // 32
-    shared = 340 * (depth * 16 + 8) * 2 + 4 * 16 * 68 * 4
+    shared = 340 * (depth * 16 + 4) * 2 + 4 * 16 * 68 * 4
     conv.max_dynamic_shared_size_bytes = shared
     grid = (tiles * ((height + 5) // 8), batch)
     conv(grid, (128,), (x, weights, terms, out, inputs, outputs, height, width, tiles), shared_mem=shared)

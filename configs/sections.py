@@ -5,6 +5,9 @@ Each function gives one section with its defaults, all of which are flags: `--co
 
 from ml_collections import ConfigDict
 
+# What the shipped adapter was trained on (docs/corpus.md): of other families it writes next to nothing that is right.
+FAMILIES = ("elementwise", "loss", "matmul", "reduction", "rowwise", "scan")
+
 
 def policy() -> ConfigDict:
     """Who writes: the embedded SmolLM2-135M-Instruct and the adapter that stage 1 made."""

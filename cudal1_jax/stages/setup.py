@@ -63,7 +63,13 @@ def tasks(config: ConfigDict) -> dict[str, Task]:
     if names:
         return workload.named_tasks(names, kernels())
     encode = policy.load_tokenizer(config.policy.gguf).encode
-    return workload.short_tasks(config.task_level, config.task_plain_tokens, kernels(), lambda text: len(encode(text)))
+    return workload.short_tasks(
+        config.task_level,
+        config.task_families,
+        config.task_plain_tokens,
+        kernels(),
+        lambda text: len(encode(text)),
+    )
 
 
 def bench(config: ConfigDict, store: Store, pool: Pool) -> Bench:

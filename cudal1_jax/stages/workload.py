@@ -1,7 +1,7 @@
 """What a run works on: its tasks, and the verified programs that it begins with."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,19 +37,22 @@ def named_tasks(ids: Sequence[str], kernels: Path) -> dict[str, Task]:
     return tasks
 
 
-def short_tasks(level: int, plain_tokens: int, kernels: Path, count: Callable[[str], int]) -> dict[str, Task]:
-    """Every task of `level` whose plain program has at most `plain_tokens` tokens. RunError: there is none."""
+def short_tasks(
+    level: int, families: Collection[str], plain_tokens: int, kernels: Path, count: Callable[[str], int]
+) -> dict[str, Task]:
+    """Every task of `level` and `families` whose plain program has at most `plain_tokens` tokens. RunError: none is."""
     tasks = {
         name: task
         for name, task in catalog.TASKS.items()
         if name.startswith(f"{level}_")
+        and task.family in families
         and (kernels / name / PLAIN).is_file()
         and count((kernels / name / PLAIN).read_text(encoding="utf-8")) <= plain_tokens
     }
     if not tasks:
         raise RunError(
-            f"no task of level {level} has a plain program of at most {plain_tokens} tokens in {kernels}: raise"
-            " config.task_plain_tokens, or name tasks in config.tasks"
+            f"no task of level {level} and of {', '.join(families)} has a plain program of at most {plain_tokens} tokens"
+            f" in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in config.tasks"
         )
     return tasks
 

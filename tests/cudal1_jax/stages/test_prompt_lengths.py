@@ -7,6 +7,7 @@ from cudal1_jax.contrastive.exemplars import Exemplar
 from cudal1_jax.policy import tokenizer
 from cudal1_jax.stages import setup, workload
 from evaluator.records import Interval
+from evaluator.tasks import catalog
 
 INTERVAL = Interval(1.83, 1.79, 1.88)
 
@@ -19,7 +20,7 @@ def count():
 
 @pytest.fixture(scope="module")
 def tasks(count):
-    return workload.short_tasks(1, 450, setup.kernels(), count)
+    return workload.short_tasks(1, {task.family for task in catalog.TASKS.values()}, 450, setup.kernels(), count)
 
 
 def test_the_fixed_instructions_are_short(count, tasks):

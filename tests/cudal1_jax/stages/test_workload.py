@@ -21,14 +21,16 @@ def count(text):
 
 
 def test_short_tasks_are_those_of_the_level_whose_plain_program_is_short(kernels):
-    assert list(workload.short_tasks(1, 30, kernels, count)) == ["1_019", "1_023"]
-    assert list(workload.short_tasks(1, 29, kernels, count)) == ["1_019"]
-    assert list(workload.short_tasks(2, 29, kernels, count)) == ["2_014"]
+    every = ("elementwise", "rowwise", "chain")
+    assert list(workload.short_tasks(1, every, 30, kernels, count)) == ["1_019", "1_023"]
+    assert list(workload.short_tasks(1, every, 29, kernels, count)) == ["1_019"]
+    assert list(workload.short_tasks(2, every, 29, kernels, count)) == ["2_014"]
+    assert list(workload.short_tasks(1, ("rowwise",), 30, kernels, count)) == ["1_023"]
 
 
 def test_a_level_without_short_tasks_says_which_values_to_change(kernels):
-    with pytest.raises(RunError, match=r"at most 5 tokens .* raise config.task_plain_tokens"):
-        workload.short_tasks(1, 5, kernels, count)
+    with pytest.raises(RunError, match=r"of elementwise .* at most 5 tokens .* raise config.task_plain_tokens"):
+        workload.short_tasks(1, ("elementwise",), 5, kernels, count)
 
 
 def test_an_unknown_task_is_refused_with_close_ids(kernels):

@@ -41,8 +41,8 @@ def get_config(words: str = "") -> ConfigDict:
     config.stop_after_s = 540.0  # no iteration begins that would end later; 0: no limit
     config.reserve_s = 10.0  # of it kept for the summary
 
-    # What to work on: ids such as "1_019,1_023", or all of a level and some families whose plain program is short enough
-    # for a prompt
+    # What to work on: ids such as "1_019,1_023", or all of a level and some families whose plain program is short
+    # enough for a prompt
     config.tasks = ""
     config.task_level = 1
     config.task_families = SECTIONS["FAMILIES"]

@@ -51,8 +51,9 @@ def short_tasks(
     }
     if not tasks:
         raise RunError(
-            f"no task of level {level} and of {', '.join(families)} has a plain program of at most {plain_tokens} tokens"
-            f" in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in config.tasks"
+            f"no task of level {level} and of {', '.join(families)} has a plain program of at most {plain_tokens}"
+            f" tokens in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in"
+            " config.tasks"
         )
     return tasks
 

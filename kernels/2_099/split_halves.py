@@ -3,12 +3,12 @@
 A float scaled by a power of two is upper + lower, two halves of 11 bits each. Upper by upper, upper by lower and lower
 by upper, which leaves out lower by lower, give a product to 2^-22 of the largest ones of that row and column: about
 what a long sum in single precision rounds away. (Elements below 2^-17 of the largest of their row or column keep fewer
-bits.) Tensor cores do these three products faster than CUDA cores do one. They truncate as they add, so every sixteen
-steps of k are summed on their own and then added in single precision.
+bits.) Tensor cores do these three products faster than CUDA cores do one. They truncate as they add, so only 64 steps
+of k are summed in tensor cores before the sum is added to the others in single precision.
 
 The halves are written once, in the order in which blocks read tiles, so the loop of the product only copies
-asynchronously, loads fragments and multiplies. A warp has a tile of 64 x 64, and a block, of which two fit on a
-multiprocessor, one of 128 x 128 and three stages.
+asynchronously, loads fragments and multiplies. Eight warps with tiles of 64 x 32 share a block's of 128 x 128, and
+three stages of 64 steps.
 
 The softmax works in place: a block reads its row, of at most 8,192, once and keeps it in registers.
 
@@ -27,9 +27,9 @@ typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> Left;
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> Right;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> Sum;
 
-const int ROWS = 128, COLUMNS = 128, THREADS = 128, STAGES = 3;
+const int ROWS = 128, COLUMNS = 128, THREADS = 256, STAGES = 3;
 const int PITCH = 72;  // of a tile's row: 32 upper halves, 32 lower ones, 8 against bank conflicts
-const int STAGE = (ROWS + COLUMNS) * PITCH;
+const int STAGE = 2 * (ROWS + COLUMNS) * PITCH;  // 64 steps of k: of A, of B, of A, of B
 
 // x * 2^s = upper + lower: halves of 11 bits each, the row's largest magnitude scaled to [2^14, 2^15).
 extern "C" __global__ void split_rows(const float* x, half2* parts, float* inverse, int rows, int k, int chunks,
@@ -62,79 +62,84 @@ extern "C" __global__ void split_rows(const float* x, half2* parts, float* inver
   if (t == 0) inverse[out_row] = __int_as_float((254 - exponent) << 23);
 }
 
-// One step's parts of both tiles: each thread copies 16 bytes of every THREADS / 8-th row.
+// Parts of 64 steps of k: each thread copies 16 bytes of every 32nd row.
 __device__ void fetch(half* stage, const half* a, const half* b) {
   #pragma unroll
-  for (int i = 0; i < ROWS + COLUMNS; i += THREADS / 8) {
-    __pipeline_memcpy_async(stage + i * PITCH, i < ROWS ? a + i * 64 : b + (i - ROWS) * 64, 16);
+  for (int i = 0; i < 256; i += 32) {
+    __pipeline_memcpy_async(stage + (i / 128 * 128 + i) * PITCH, a + i * 64, 16);
+    __pipeline_memcpy_async(stage + (i / 128 * 128 + 128 + i) * PITCH, b + i * 64, 16);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS)
 product(const half* a, const half* b, const float* a_inverse, const float* b_inverse, const float* bias, float* out,
         int n, int m, int chunks) {
   extern __shared__ __align__(128) half tiles[];
-  int row0 = blockIdx.x * ROWS, column0 = blockIdx.y * COLUMNS, warp = threadIdx.x / 32;
+  int row0 = blockIdx.x * ROWS, column0 = blockIdx.y * COLUMNS, warp = threadIdx.x / 32, steps = chunks / 2;
   int r = threadIdx.x / 8, c = threadIdx.x % 8 * 8;
   a += (size_t)row0 * chunks * 64 + r * 64 + c;
   b += (size_t)column0 * chunks * 64 + r * 64 + c;
   half* mine = tiles + r * PITCH + c;
-  Sum sum[4][4];
-  for (int i = 0; i < 16; ++i) wmma::fill_fragment(sum[i / 4][i % 4], 0.0f);
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) {
-    if (chunk < chunks) fetch(mine + chunk * STAGE, a, b);
-    a += ROWS * 64;
-    b += COLUMNS * 64;
+  Sum sum[4][2];
+  for (int i = 0; i < 8; ++i) wmma::fill_fragment(sum[i / 2][i % 2], 0.0f);
+  for (int step = 0; step < STAGES - 1; ++step) {
+    if (step < steps) fetch(mine + step * STAGE, a, b);
+    a += 2 * ROWS * 64;
+    b += 2 * COLUMNS * 64;
     __pipeline_commit();
   }
-  for (int chunk = 0; chunk < chunks; ++chunk) {
+  for (int step = 0; step < steps; ++step) {
     __pipeline_wait_prior(STAGES - 2);
     __syncthreads();
-    if (chunk + STAGES - 1 < chunks) fetch(mine + (chunk + STAGES - 1) % STAGES * STAGE, a, b);
-    a += ROWS * 64;
-    b += COLUMNS * 64;
+    if (step + STAGES - 1 < steps) fetch(mine + (step + STAGES - 1) % STAGES * STAGE, a, b);
+    a += 2 * ROWS * 64;
+    b += 2 * COLUMNS * 64;
     __pipeline_commit();
-    const half* left = tiles + chunk % STAGES * STAGE + warp % (ROWS / 64) * 64 * PITCH;
-    const half* right = tiles + chunk % STAGES * STAGE + (ROWS + warp / (ROWS / 64) * 64) * PITCH;
-    #pragma unroll 1
-    for (int k = 0; k < 32; k += 16) {
+    const half* left = tiles + step % STAGES * STAGE + warp % 2 * 64 * PITCH;
+    const half* right = tiles + step % STAGES * STAGE + (ROWS + warp / 2 * 32) * PITCH;
+    Sum part[4][2];
+    for (int i = 0; i < 8; ++i) wmma::fill_fragment(part[i / 2][i % 2], 0.0f);
+    #pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      int at = s / 2 * (ROWS + COLUMNS) * PITCH + s % 2 * 16;
       Left upper[4], lower[4];
+      Right b_upper[2], b_lower[2];
       #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        wmma::load_matrix_sync(upper[i], left + i * 16 * PITCH + k, PITCH);
-        wmma::load_matrix_sync(lower[i], left + i * 16 * PITCH + k + 32, PITCH);
+        wmma::load_matrix_sync(upper[i], left + at + i * 16 * PITCH, PITCH);
+        wmma::load_matrix_sync(lower[i], left + at + i * 16 * PITCH + 32, PITCH);
       }
       #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        Right b_upper, b_lower;
-        wmma::load_matrix_sync(b_upper, right + j * 16 * PITCH + k, PITCH);
-        wmma::load_matrix_sync(b_lower, right + j * 16 * PITCH + k + 32, PITCH);
-        #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          Sum part;
-          wmma::fill_fragment(part, 0.0f);
-          wmma::mma_sync(part, upper[i], b_lower, part);
-          wmma::mma_sync(part, lower[i], b_upper, part);
-          wmma::mma_sync(part, upper[i], b_upper, part);
-          for (int e = 0; e < part.num_elements; ++e) sum[i][j].x[e] += part.x[e];
-        }
+      for (int j = 0; j < 2; ++j) {
+        wmma::load_matrix_sync(b_upper[j], right + at + j * 16 * PITCH, PITCH);
+        wmma::load_matrix_sync(b_lower[j], right + at + j * 16 * PITCH + 32, PITCH);
       }
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) wmma::mma_sync(part[i / 2][i % 2], upper[i / 2], b_lower[i % 2], part[i / 2][i % 2]);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) wmma::mma_sync(part[i / 2][i % 2], lower[i / 2], b_upper[i % 2], part[i / 2][i % 2]);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) wmma::mma_sync(part[i / 2][i % 2], upper[i / 2], b_upper[i % 2], part[i / 2][i % 2]);
+    }
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      for (int e = 0; e < sum[0][0].num_elements; ++e) sum[i / 2][i % 2].x[e] += part[i / 2][i % 2].x[e];
     }
   }
   __pipeline_wait_prior(0);
   __syncthreads();
   float* result = (float*)tiles;
-  for (int i = 0; i < 16; ++i) {
-    int r = warp % (ROWS / 64) * 64 + i / 4 * 16, c = warp / (ROWS / 64) * 64 + i % 4 * 16;
-    wmma::store_matrix_sync(result + r * (COLUMNS + 8) + c, sum[i / 4][i % 4], COLUMNS + 8, wmma::mem_row_major);
+  for (int i = 0; i < 8; ++i) {
+    float* to = result + (warp % 2 * 64 + i / 2 * 16) * (COLUMNS + 8) + warp / 2 * 32 + i % 2 * 16;
+    wmma::store_matrix_sync(to, sum[i / 2][i % 2], COLUMNS + 8, wmma::mem_row_major);
   }
   __syncthreads();
-  int column = column0 + threadIdx.x;
+  int lane = threadIdx.x % COLUMNS, column = column0 + lane;
   if (column >= m) return;
   float scale = b_inverse[column], shift = bias[column];
   #pragma unroll 8
-  for (int r = 0; r < min(ROWS, n - row0); ++r) {
-    float v = result[r * (COLUMNS + 8) + threadIdx.x] * (a_inverse[row0 + r] * scale) + shift;
+  for (int r = threadIdx.x / COLUMNS; r < min(ROWS, n - row0); r += 2) {
+    float v = result[r * (COLUMNS + 8) + lane] * (a_inverse[row0 + r] * scale) + shift;
     out[(size_t)(row0 + r) * m + column] = 0.5f * v * (1.0f + erff(v * 0.70710678f));
   }
 }
@@ -173,14 +178,14 @@ extern "C" __global__ void softmax(float* x, int m) {
 split_rows = cp.RawKernel(source, "split_rows")
 product = cp.RawKernel(source, "product")
 softmax = cp.RawKernel(source, "softmax")
-SHARED = 3 * 256 * 144
+SHARED = 6 * 256 * 144
 product.max_dynamic_shared_size_bytes = SHARED
 
 
 def forward(x, weight, bias):
     n, k = x.shape
     m = weight.shape[0]
-    chunks, rows, columns = (k + 31) // 32, (n + 127) // 128 * 128, (m + 255) // 256 * 256
+    chunks, rows, columns = (k + 63) // 64 * 2, (n + 127) // 128 * 128, (m + 255) // 256 * 256
     left = cp.empty((rows, chunks * 64), cp.float16)
     right = cp.empty((columns, chunks * 64), cp.float16)
     left_inverse = cp.empty((rows,), cp.float32)
@@ -189,6 +194,6 @@ def forward(x, weight, bias):
     split_rows((rows,), (256,), (x, left, left_inverse, n, k, chunks, 128))
     split_rows((columns,), (256,), (weight, right, right_inverse, m, k, chunks, 128))
     grid = (rows // 128, columns // 128)
-    product(grid, (128,), (left, right, left_inverse, right_inverse, bias, out, n, m, chunks), shared_mem=SHARED)
+    product(grid, (256,), (left, right, left_inverse, right_inverse, bias, out, n, m, chunks), shared_mem=SHARED)
     softmax((n,), (256,), (out, m))
     return out

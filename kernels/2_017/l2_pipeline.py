@@ -1,10 +1,15 @@
-"""A convolution of operands scaled into half's range, which leaves statistics in pieces, then one pass to normalise.
+"""A convolution of operands scaled into half's range; its blocks then normalise an earlier image, still in L2.
 
 The reference convolves, reads its output for the statistics and again for the result. Here every warp sums up its
-piece of each channel while it still lies in shared memory (mean and sum of squares about it), so that one read and one
-write follow the convolution; the second kernel merges the pieces of its plane by Chan's formula and normalises in
-place. What shifts a plane as a whole is taken out again by the norm: the convolution's bias is never added, and x is
-centred, channel by channel, at the median of three of its pixels, so that rounding is relative to what varies.
+piece of each channel while it still lies in shared memory (mean and sum of squares about it, merged later by Chan's
+formula), and a block that has convolved its tile normalises, in place, a share of the image that lies `lag` blocks
+back: all its tiles are done by then, and it is still in L2, so that memory sees little but one read of x and one write
+of the output, and while one block normalises, its neighbour on the multiprocessor multiplies. Nobody waits: a counter
+for each image says whether all its tiles are done; a share that comes too early goes on a list, and a last launch does
+what is listed, so the result does not depend on the order of blocks.
+
+What shifts a plane as a whole is taken out again by the norm: the convolution's bias is never added, and x is centred,
+channel by channel, at the median of three of its pixels, so that rounding is relative to what varies.
 
 TF32, which the reference uses, and half both keep eleven bits, but tensor cores multiply halves several times faster.
 The range is what half lacks, so powers of two, which change no bit, bring every output channel's weights and every
@@ -22,7 +27,7 @@ holds is learnt by loading a table of indices. Two blocks share a multiprocessor
 or stores. Up to 64 input channels; up to eight stand three times in the product, as high and low parts of x and
 weights, so that it is as exact as float32.
 
-Techniques: tensor cores, half precision scaled by powers of two, implicit matrix product, Chan's formula, algebra
+Techniques: tensor cores, scaled half precision, implicit matrix product, reuse through L2, work list, Chan's formula
 """
 import cupy as cp
 
@@ -80,21 +85,70 @@ extern "C" __global__ void arrange(const float* w, uint4* arranged, float* inver
 
 __device__ float square(float v) { return v * v; }
 
+__device__ float warp_sum(float v) {
+  for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d);
+  return v;
+}
+
+// Share b % blocks of the planes of image b / blocks, whose pieces are 2 rows x 32 columns; a warp takes half a plane.
+__device__ void normalise(float* out, const float2* pieces, int b, int blocks, int outputs, int high, int wide) {
+  int lane = threadIdx.x % 32, share = (outputs + blocks - 1) / blocks, tiles = (wide + 31) / 32, size = high * wide;
+  for (int half_plane = threadIdx.x / 32; half_plane < 2 * share; half_plane += 4) {
+    int o = b % blocks * share + half_plane / 2;
+    if (o >= outputs) return;
+    const float2* own = pieces + (size_t)(b / blocks) * blocks * 4 * outputs + o;
+    float mean = 0.0f, squares = 0.0f;
+    #pragma unroll 4
+    for (int i = lane; i < blocks * 4; i += 32) {
+      int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
+      mean += max(0, min(2, high - row)) * min(32, wide - column) * __ldcg(own + i * outputs).x;
+    }
+    mean = warp_sum(mean) / size;
+    #pragma unroll 4
+    for (int i = lane; i < blocks * 4; i += 32) {
+      int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
+      float2 piece = __ldcg(own + i * outputs);
+      squares += piece.y + max(0, min(2, high - row)) * min(32, wide - column) * square(piece.x - mean);
+    }
+    float scale = 0.5f * rsqrtf(warp_sum(squares) / size + 1e-5f);
+    float* plane = out + ((size_t)(b / blocks) * outputs + o) * size;
+    if (size % 4 == 0) {
+      float4* vectors = (float4*)plane;
+      int middle = size / 8, end = half_plane % 2 ? size / 4 : middle;
+      for (int i = half_plane % 2 * middle + lane; i < end; i += 256) {
+        float4 v[8];
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          if (i + 32 * k < end) v[k] = __ldcg(vectors + i + 32 * k);
+        }
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          v[k] = make_float4((v[k].x - mean) * scale, (v[k].y - mean) * scale, (v[k].z - mean) * scale,
+                             (v[k].w - mean) * scale);
+          if (i + 32 * k < end) __stcs(vectors + i + 32 * k, v[k]);
+        }
+      }
+    } else {
+      for (int i = half_plane % 2 * 32 + lane; i < size; i += 64) plane[i] = (__ldcg(plane + i) - mean) * scale;
+    }
+  }
+}
+
 // kChannels channels, padded, in kPlaces: high parts, low parts, high parts again; 4 warps, each with
 // 2 x 32 pixels and kN x 16 outputs at a time.
 template <int kPlaces, int kChannels, int kN>
-__global__ void __launch_bounds__(128, 2)
-conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float* __restrict__ inverses,
-     float* __restrict__ out, float2* __restrict__ pieces, int inputs, int outputs, int height, int width, int tiles) {
+__device__ void convolve(const float* __restrict__ x, const uint4* __restrict__ weights,
+                         const float* __restrict__ inverses, float* out, float2* pieces, int b, int blocks, int inputs,
+                         int outputs, int height, int width) {
   constexpr int kPitch = kPlaces + 8;  // of a pixel, 16 bytes against bank conflicts
   extern __shared__ __align__(128) half tile[];
   __shared__ float tops[4], centres[kChannels];
   int t = threadIdx.x, lane = t % 32, warp = t / 32, plane = height * width;
-  int column = blockIdx.x % tiles * 32, row = blockIdx.x / tiles * 8;
+  int tiles = (width + 29) / 32, column = b % blocks % tiles * 32, row = b % blocks / tiles * 8;
 
   // Pixels beyond an edge reach no output that exists, so the last ones stand in for them; weights beyond are zero.
   float v[3][kChannels], top = 0.0f;
-  x += (size_t)blockIdx.y * inputs * plane;
+  x += (size_t)(b / blocks) * inputs * plane;
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     int p = j < 2 ? t + 128 * j : min(t + 256, kPixels - 1);
@@ -104,9 +158,9 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   }
   if (t < kChannels) {
     const float* sample = x + min(t, inputs - 1) * plane;
-    float a = sample[height / 4 * width + width / 4], b = sample[height / 2 * width + width / 2];
-    float c = sample[height * 3 / 4 * width + width * 3 / 4];
-    centres[t] = fmaxf(fminf(a, b), fminf(fmaxf(a, b), c));
+    float l = sample[height / 4 * width + width / 4], m = sample[height / 2 * width + width / 2];
+    float n = sample[height * 3 / 4 * width + width * 3 / 4];
+    centres[t] = fmaxf(fminf(l, m), fminf(fmaxf(l, m), n));
   }
   __syncthreads();
   #pragma unroll
@@ -152,7 +206,7 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   int high = height - 2, wide = width - 2;
   row += warp * 2;
   int rows = max(0, min(2, high - row)), columns = min(32, wide - column);  // of outputs
-  pieces += ((size_t)(blockIdx.y * gridDim.x + blockIdx.x) * 4 + warp) * outputs;
+  pieces += ((size_t)b * 4 + warp) * outputs;
   for (int begin = 0; begin < outputs; begin += kN * 16) {
     Sums sums[4][kN];
     #pragma unroll
@@ -190,7 +244,7 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
       __syncwarp();
       int first = begin + n * 16, last = min(16, outputs - first);
       for (int r = 0; r < rows && lane < columns; ++r) {
-        float* target = out + (((size_t)blockIdx.y * outputs + first) * high + row + r) * wide + column + lane;
+        float* target = out + (((size_t)(b / blocks) * outputs + first) * high + row + r) * wide + column + lane;
         #pragma unroll 8
         for (int c = 0; c < last; ++c) {
           *target = staged[c * kStaged + r * 32 + lane] * inverse * inverses[first + c];
@@ -224,54 +278,44 @@ conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float
   }
 }
 
-__device__ float block_sum(float sum) {
-  __shared__ float part[8];
-  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+template <int kPlaces, int kChannels, int kN>
+__global__ void __launch_bounds__(128, 2)
+conv(const float* __restrict__ x, const uint4* __restrict__ weights, const float* __restrict__ inverses,
+     float* __restrict__ out, float2* __restrict__ pieces, int* __restrict__ done, int* __restrict__ missed,
+     int blocks, int inputs, int outputs, int height, int width, int total, int lag) {
+  __shared__ bool ready;
+  int b = blockIdx.x, old = b - lag;
+  if (b < total) {
+    convolve<kPlaces, kChannels, kN>(x, weights, inverses, out, pieces, b, blocks, inputs, outputs, height, width);
+  }
+  __threadfence();
   __syncthreads();
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  if (threadIdx.x == 0) {
+    if (b < total) atomicAdd(&done[b / blocks], 1);
+    ready = old >= 0 && *(volatile int*)&done[old / blocks] == blocks;
+    if (old >= 0 && !ready) missed[1 + atomicAdd(missed, 1)] = old;
+  }
   __syncthreads();
-  sum = 0.0f;
-  for (int w = 0; w < 8; ++w) sum += part[w];
-  return sum;
+  __threadfence();
+  if (ready) normalise(out, pieces, old, blocks, outputs, height - 2, width - 2);
 }
 
-// One block per plane, in `count` pieces of 2 rows x 32 columns; a block of `conv` had 8 rows, in `tiles` columns.
-extern "C" __global__ void __launch_bounds__(256)
-normalise(float* __restrict__ out, const float2* __restrict__ pieces, int high, int wide, int tiles, int count) {
-  float* plane = out + ((size_t)blockIdx.y * gridDim.x + blockIdx.x) * high * wide;
-  pieces += (size_t)blockIdx.y * count * gridDim.x + blockIdx.x;
-  int size = high * wide;
-  float mean = 0.0f, squares = 0.0f;
-  for (int i = threadIdx.x; i < count; i += 256) {
-    int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
-    float area = max(0, min(2, high - row)) * min(32, wide - column);
-    mean += area * pieces[(size_t)i * gridDim.x].x;
-  }
-  mean = block_sum(mean) / size;
-  for (int i = threadIdx.x; i < count; i += 256) {
-    int row = i / 4 / tiles * 8 + i % 4 * 2, column = i / 4 % tiles * 32;
-    float area = max(0, min(2, high - row)) * min(32, wide - column);
-    float2 piece = pieces[(size_t)i * gridDim.x];
-    squares += piece.y + area * square(piece.x - mean);
-  }
-  float scale = 0.5f * rsqrtf(block_sum(squares) / size + 1e-5f);
-  if (size % 4 == 0) {
-    float4* vectors = (float4*)plane;
-    #pragma unroll 4
-    for (int i = threadIdx.x; i < size / 4; i += 256) {
-      float4 v = vectors[i];
-      vectors[i] = make_float4((v.x - mean) * scale, (v.y - mean) * scale, (v.z - mean) * scale, (v.w - mean) * scale);
-    }
-  } else {
-    for (int i = threadIdx.x; i < size; i += 256) plane[i] = (plane[i] - mean) * scale;
+extern "C" __global__ void __launch_bounds__(128, 2)
+leftovers(float* out, const float2* pieces, const int* __restrict__ missed, int blocks,
+          int outputs, int high, int wide) {
+  for (int i = blockIdx.x; i < missed[0]; i += gridDim.x) {
+    normalise(out, pieces, missed[1 + i], blocks, outputs, high, wide);
   }
 }
 '''
 arrange = cp.RawKernel(source, "arrange")
-normalise = cp.RawKernel(source, "normalise")
+leftovers = cp.RawKernel(source, "leftovers")
 module = cp.RawModule(code=source, name_expressions=("conv<64, 64, 4>", "conv<32, 8, 2>"))
 conv_wide = module.get_function("conv<64, 64, 4>")
 conv_small = module.get_function("conv<32, 8, 2>")
+
+
+AHEAD = 128  # blocks beyond an image by which the convolution leads: half of those that run at a time
 
 
 def forward(x, weight, bias):
@@ -279,16 +323,19 @@ def forward(x, weight, bias):
     outputs, high, wide = weight.shape[0], height - 2, width - 2
     conv, depth, channels, groups = (conv_wide, 4, 64, 4) if inputs > 8 else (conv_small, 2, 8, 2)
     passes = (outputs + groups * 16 - 1) // (groups * 16)
-    tiles = (wide + 31) // 32
-    grid = (tiles * ((high + 7) // 8), batch)
+    blocks = (wide + 31) // 32 * ((high + 7) // 8)  # of an image
+    total = batch * blocks
+    lag = min(total, blocks + AHEAD)
     weights = cp.empty(((passes * 9 * depth + 1) * groups, 2, 32, 4), cp.float32)
     inverses = cp.empty((outputs,), cp.float32)
-    pieces = cp.empty((batch, grid[0] * 4, outputs, 2), cp.float32)
+    pieces = cp.empty((total * 4, outputs, 2), cp.float32)
+    done = cp.zeros((batch,), cp.int32)
+    missed = cp.zeros((total + 1,), cp.int32)
     out = cp.empty((batch, outputs, high, wide), cp.float32)
     arrange((9 * depth, passes * groups), (256,), (weight, weights, inverses, inputs, outputs, channels, groups))
     shared = 340 * (depth * 16 + 8) * 2 + 4 * 16 * 68 * 4
     conv.max_dynamic_shared_size_bytes = shared
-    args = (x, weights, inverses, out, pieces, inputs, outputs, height, width, tiles)
-    conv(grid, (128,), args, shared_mem=shared)
-    normalise((outputs, batch), (256,), (out, pieces, high, wide, tiles, grid[0] * 4))
+    args = (x, weights, inverses, out, pieces, done, missed, blocks, inputs, outputs, height, width, total, lag)
+    conv((total + lag,), (128,), args, shared_mem=shared)
+    leftovers((min(total, 264),), (128,), (out, pieces, missed, blocks, outputs, high, wide))
     return out

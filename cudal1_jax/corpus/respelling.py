@@ -22,6 +22,7 @@ SYNONYMS = (
 )
 HANDLE = re.compile(r'cp\.RawKernel\(\w+, "(\w+)"\)')
 WORD = re.compile(r"\w+")
+KEYWORD = re.compile(r"[(,]\s*(\w+)=[^=]")  # of a call, as in cp.RawModule(code=source): no name of the program's own
 
 
 def respelled(text: str, rng: Random, kept: Collection[str] = ()) -> str:
@@ -36,8 +37,9 @@ def respelled(text: str, rng: Random, kept: Collection[str] = ()) -> str:
 def _chosen(text: str, rng: Random, kept: Collection[str]) -> list[tuple[str, str]]:
     """Names of the text with what they are to be called."""
     words, chosen = set(WORD.findall(text)), []
+    fixed = {*kept, *KEYWORD.findall(text)}
     for group in SYNONYMS:
-        found = [name for name in group if name in words and name not in kept]
+        found = [name for name in group if name in words and name not in fixed]
         free = [name for name in group if name not in words]
         if found and free and rng.random() < 0.6:
             chosen.append((rng.choice(found), rng.choice(free)))

@@ -7,6 +7,7 @@ every function gives a new array, or fills `out`.
 
 from typing import Any
 
+from evaluator.nn import lengths
 from evaluator.program import library
 
 Array = Any  # cupy.ndarray
@@ -41,14 +42,14 @@ def conv(
     and the result is that of PyTorch's conv_transpose. ValueError where shapes do not fit.
     """
     ndim = x.ndim - 2
-    stride, padding, dilation = (library.each(lengths, ndim) for lengths in (stride, padding, dilation))
+    stride, padding, dilation = (lengths.each(given, ndim) for given in (stride, padding, dilation))
     shape = library.conv_shape(
         x.shape,
         weight.shape,
         stride=stride,
         padding=padding,
         dilation=dilation,
-        output_padding=library.each(output_padding, ndim),
+        output_padding=lengths.each(output_padding, ndim),
         groups=groups,
         transposed=transposed,
     )

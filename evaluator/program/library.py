@@ -1,7 +1,5 @@
 """Shapes of library steps, the same for whoever records a step and whoever reads one. Imports nothing of either."""
 
-from collections.abc import Sequence
-
 Lengths = tuple[int, ...]
 
 MAX_LENGTH = 1 << 20  # of a stride, padding and so on, and of groups
@@ -59,11 +57,6 @@ def attention_shape(query: Lengths, key: Lengths, value: Lengths) -> Lengths:
         shapes = f"{query}, {key} and {value}"
         raise ValueError(f"attention: shapes {shapes}; expected [..., T, d], [..., S, d] and [..., S, v]")
     return (*query[:-1], value[-1])
-
-
-def each(lengths: int | Sequence[int], ndim: int) -> Lengths:
-    """One number for every dimension, as PyTorch's arguments may be given."""
-    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)
 
 
 def _check_lengths(ndim: int, **named: Lengths) -> None:

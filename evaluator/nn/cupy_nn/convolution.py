@@ -7,6 +7,7 @@ import cupy as cp
 from evaluator.nn.cupy_nn import cudnn_plans, fused
 from evaluator.nn.cupy_nn.exact import convolution as exact
 from evaluator.nn.cupy_nn.fused import contiguous
+from evaluator.nn.lengths import each
 
 Lengths = int | tuple[int, ...]
 
@@ -61,7 +62,7 @@ def _convolve(
     ndim: int,
 ) -> cp.ndarray:
     _check(x, weight.shape[1] * groups, weight, ndim)
-    steps, pads, apart = (_each(lengths, ndim) for lengths in (stride, padding, dilation))
+    steps, pads, apart = (each(lengths, ndim) for lengths in (stride, padding, dilation))
     if x.dtype != cp.float32:
         return _biased(exact.forward(x, weight, steps, pads, apart, groups), bias)
     sizes = tuple(
@@ -84,7 +85,7 @@ def _transposed(
     ndim: int,
 ) -> cp.ndarray:
     _check(x, weight.shape[0], weight, ndim)
-    steps, pads, extra, apart = (_each(lengths, ndim) for lengths in (stride, padding, output_padding, dilation))
+    steps, pads, extra, apart = (each(lengths, ndim) for lengths in (stride, padding, output_padding, dilation))
     if x.dtype != cp.float32:
         return _biased(exact.transposed(x, weight, steps, pads, extra, apart, groups), bias)
     sizes = tuple(
@@ -123,7 +124,3 @@ def _check(x: cp.ndarray, channels: int, weight: cp.ndarray, ndim: int) -> None:
         raise ValueError(f"a {ndim}-D convolution takes arrays of {ndim + 2} dimensions, got {x.shape}, {weight.shape}")
     if x.shape[1] != channels:
         raise ValueError(f"the weight {weight.shape} is for {channels} channels, the input {x.shape} has {x.shape[1]}")
-
-
-def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
-    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)

@@ -8,6 +8,7 @@ import cupy as cp
 from evaluator.nn.cupy_nn.exact import pooling as exact
 from evaluator.nn.cupy_nn.fused import contiguous
 from evaluator.nn.cupy_nn.launch import launch
+from evaluator.nn.lengths import each
 
 Lengths = int | tuple[int, ...]
 
@@ -54,8 +55,8 @@ def _pool(
     dilation: Lengths,
 ) -> cp.ndarray:
     """Windows start every `stride` (default: their length), elements `dilation` apart; averages count padding."""
-    window, pad, apart = (_each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
-    step = window if stride is None else _each(stride, ndim)
+    window, pad, apart = (each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
+    step = window if stride is None else each(stride, ndim)
     if any(2 * p > w for p, w in zip(pad, window, strict=True)):
         raise ValueError(f"pooling: padding {pad} exceeds half of the window {window}")
     if x.dtype != cp.float32:
@@ -75,10 +76,6 @@ def _pool(
     blocks = -(-out.size // _THREADS)
     launch(text, "pool", (blocks,), (_THREADS,), (contiguous(x), out, *counts[0], *counts[1], out.size))
     return out
-
-
-def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
-    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)
 
 
 @functools.cache

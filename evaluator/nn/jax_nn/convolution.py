@@ -5,6 +5,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from evaluator.nn.lengths import each
+
 Lengths = int | tuple[int, ...]
 
 _DIMENSIONS = {1: ("NCH", "OIH", "NCH"), 2: ("NCHW", "OIHW", "NCHW"), 3: ("NCDHW", "OIDHW", "NCDHW")}
@@ -62,9 +64,9 @@ def _convolve(
     out = jax.lax.conv_general_dilated(
         x,
         weight,
-        window_strides=_each(stride, ndim),
-        padding=[(p, p) for p in _each(padding, ndim)],
-        rhs_dilation=_each(dilation, ndim),
+        window_strides=each(stride, ndim),
+        padding=[(p, p) for p in each(padding, ndim)],
+        rhs_dilation=each(dilation, ndim),
         dimension_numbers=_DIMENSIONS[ndim],
         feature_group_count=groups,
         precision=jax.lax.Precision.HIGHEST,
@@ -87,14 +89,14 @@ def _transposed(
     inputs, outputs, *window = weight.shape  # [C, O / groups, ...] becomes [O, C / groups, ...]
     grouped = weight.reshape(groups, inputs // groups, outputs, *window)
     kernel = jnp.flip(jnp.swapaxes(grouped, 1, 2), range(3, 3 + ndim))
-    geometry = zip(window, *(_each(given, ndim) for given in (padding, output_padding, dilation)), strict=True)
+    geometry = zip(window, *(each(given, ndim) for given in (padding, output_padding, dilation)), strict=True)
     out = jax.lax.conv_general_dilated(
         x,
         kernel.reshape(groups * outputs, inputs // groups, *window),
         window_strides=(1,) * ndim,
         padding=[(d * (w - 1) - p, d * (w - 1) - p + extra) for w, p, extra, d in geometry],
-        lhs_dilation=_each(stride, ndim),
-        rhs_dilation=_each(dilation, ndim),
+        lhs_dilation=each(stride, ndim),
+        rhs_dilation=each(dilation, ndim),
         dimension_numbers=_DIMENSIONS[ndim],
         feature_group_count=groups,
         precision=jax.lax.Precision.HIGHEST,
@@ -104,7 +106,3 @@ def _transposed(
 
 def _biased(out: jax.Array, bias: jax.Array | None) -> jax.Array:
     return out if bias is None else out + bias.reshape(-1, *(1,) * (out.ndim - 2))
-
-
-def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
-    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)

@@ -5,6 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from evaluator.nn.lengths import each
+
 Lengths = int | tuple[int, ...]
 
 
@@ -42,15 +44,15 @@ def _max_pool(
     x: jax.Array, ndim: int, kernel_size: Lengths, stride: Lengths | None, padding: Lengths, dilation: Lengths
 ) -> jax.Array:
     """The padding is below any number."""
-    window, around, apart = (_each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
-    step = window if stride is None else _each(stride, ndim)
+    window, around, apart = (each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
+    step = window if stride is None else each(stride, ndim)
     return _windows(x, jax.lax.max, -jnp.inf, window, step, around, apart)
 
 
 def _avg_pool(x: jax.Array, ndim: int, kernel_size: Lengths, stride: Lengths | None, padding: Lengths) -> jax.Array:
     """The padding counts, as zeros."""
-    window, around = _each(kernel_size, ndim), _each(padding, ndim)
-    step = window if stride is None else _each(stride, ndim)
+    window, around = each(kernel_size, ndim), each(padding, ndim)
+    step = window if stride is None else each(stride, ndim)
     return _windows(x, jax.lax.add, 0, window, step, around, (1,) * ndim) / math.prod(window)
 
 
@@ -67,7 +69,3 @@ def _windows(x, fold, start, window, step, around, apart) -> jax.Array:
         [(0, 0)] * len(before) + [(p, p) for p in around],
         window_dilation=before + apart,
     )
-
-
-def _each(lengths: Lengths, ndim: int) -> tuple[int, ...]:
-    return (lengths,) * ndim if isinstance(lengths, int) else tuple(lengths)

@@ -1,5 +1,6 @@
 """Library steps as a program calls them: cp.matmul, `@` and `evaluator.lib`, recorded into the plan."""
 
+from evaluator.nn.lengths import each
 from evaluator.program import library
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.tracer.arrays import Array, allocate
@@ -32,10 +33,10 @@ def conv(x, weight, stride=1, padding=0, dilation=1, groups=1, transposed=False,
     _check_arrays("conv", x, weight, float32=True)
     ndim = x.ndim - 2
     lengths = {
-        "stride": library.each(stride, ndim),
-        "padding": library.each(padding, ndim),
-        "dilation": library.each(dilation, ndim),
-        "output_padding": library.each(output_padding, ndim),
+        "stride": each(stride, ndim),
+        "padding": each(padding, ndim),
+        "dilation": each(dilation, ndim),
+        "output_padding": each(output_padding, ndim),
     }
     shape = library.conv_shape(x.shape, weight.shape, groups=groups, transposed=bool(transposed), **lengths)
     result = _target("conv", out, shape, x, weight)

@@ -79,19 +79,21 @@ def test_a_completion_without_exactly_one_program_is_no_program(completion, judg
     "path", [p for p in HONEST if p.parent.name in SAMPLE], ids=lambda p: f"{p.parent.name}-{p.stem}"
 )
 def test_an_honest_program_of_each_family_is_right(path, judge, rates):
-    check_honest(path, judge, rates, timing=False)
+    assert honest(path, judge, rates, timing=False).ok
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", HONEST, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_honest_program_is_ok(path, judge, rates):
-    check_honest(path, judge, rates, timing=True)
+    assert honest(path, judge, rates, timing=True).ok
 
 
-def check_honest(path, judge, rates, timing):
+def honest(path, judge, rates, timing):
+    """The verdict on a program of kernels/; AssertionError that shows it where it is not ok."""
     verdict = judge.check(read_program(path), catalog.get(path.parent.name), timing=timing)
     count(rates, "honest programs passed", verdict.ok)
     assert verdict.ok, block(str(path), verdict)
+    return verdict
 
 
 def test_every_outcome_a_program_can_cause_on_cpu_has_a_candidate():

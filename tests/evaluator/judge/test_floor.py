@@ -16,7 +16,7 @@ def found(taken_us, floor_us):
 
 @pytest.mark.parametrize(("taken_us", "floor_us"), [(39.0, 39.0), (220.0, 39.0), (1.0, None)])
 def test_a_time_above_the_floor_or_without_one_passes(taken_us, floor_us):
-    _check_floor(found(taken_us, floor_us))
+    assert _check_floor(found(taken_us, floor_us)) is None
 
 
 def test_a_time_below_the_floor_is_no_score():

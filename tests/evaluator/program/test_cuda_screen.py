@@ -152,7 +152,7 @@ OTHERS = (
 
 @pytest.mark.parametrize("option", ALLOWED.split())
 def test_an_allowed_option(option):
-    compile_options.check([option], program="")
+    assert compile_options.check([option], program="") is None
 
 
 @pytest.mark.parametrize("option", [*OTHERS.split(), "", "-w -I/", "-DA=B\n-I/", "--use_fast_math ", "-D A"])

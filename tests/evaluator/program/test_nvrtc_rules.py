@@ -42,7 +42,7 @@ def test_names_that_need_a_header(body, words):
     ],
 )
 def test_what_nvrtc_knows_passes(source):
-    check(source, program="")
+    assert check(source, program="") is None
 
 
 def test_a_kernel_cannot_have_the_name_of_a_cuda_function():

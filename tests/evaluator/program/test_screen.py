@@ -75,7 +75,7 @@ def in_forward(statement):
 
 
 def test_the_whole_surface_passes():
-    screen(HONEST)
+    assert screen(HONEST) is None
 
 
 # Each is one line that stands in line 2; the reason must name what is wrong.
@@ -247,7 +247,8 @@ def test_cuda_text_is_screened_where_it_stands():
 
 
 def test_a_docstring_about_cuda_is_no_cuda():
-    screen('"""Uses __global__ and #include <bits/stdc++.h> in words."""\n' + in_forward("return x"))
+    words = '"""Uses __global__ and #include <bits/stdc++.h> in words."""\n'
+    assert screen(words + in_forward("return x")) is None
 
 
 @settings(max_examples=80, deadline=None)

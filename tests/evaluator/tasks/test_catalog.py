@@ -99,7 +99,7 @@ def test_an_unknown_size_names_the_sizes():
 
 def test_reading_the_catalog_does_not_load_jax():
     code = "import sys; import evaluator.tasks.catalog, evaluator.tasks.text; sys.exit('jax' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_users_task_can_have_every_family_of_the_catalog():

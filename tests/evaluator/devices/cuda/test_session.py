@@ -327,8 +327,10 @@ def test_all_that_kernels_can_write_is_watched_but_literals_that_the_driver_does
 
 def test_a_library_step_without_a_result_calls_no_library(session_module):
     executable = object.__new__(session_module.Executable)
-    executable._array = None
+    calls = []
+    executable._array = lambda *given: calls.append(given)
     executable._call_library(types.SimpleNamespace(out=View(0, 0, (3, 0))), [64])
+    assert calls == []
 
 
 def test_outputs_that_differ_as_sums_in_another_order_do_are_alike(session_of):

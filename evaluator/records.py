@@ -146,6 +146,9 @@ class Verdict:
     floor_us: float | None  # time the device needs to move the bytes; None on cpu
     compiler: Mapping[str, int | None]  # registers, spills, shared_bytes
     rung_ms: Mapping[str, float]  # wall milliseconds per rung
+    device_name: str = (
+        ""  # the model of the device, such as "NVIDIA H200": figures of two models are not compared; "" unknown
+    )
     schema: int = VERDICT_SCHEMA
 
     @property

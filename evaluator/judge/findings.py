@@ -16,6 +16,7 @@ class Findings:
     size: str
     device: str
     mode: Mode
+    device_name: str = ""
     program_sha256: str = ""
     seeds: list[int] = dataclasses.field(default_factory=list)
     errors: list[CaseError] = dataclasses.field(default_factory=list)
@@ -54,6 +55,7 @@ class Findings:
             task=self.task,
             size=self.size,
             device=self.device,
+            device_name=self.device_name,
             mode=self.mode,
             program_sha256=self.program_sha256,
             evaluator_version=EVALUATOR_VERSION,

@@ -20,3 +20,5 @@ class Job:
     record: float | None = None  # the task's best speed-up so far: above twice that it is measured again
     timing: bool = True  # False: correctness alone
     cases: tuple[str, ...] | None = None  # correctness cases to try, None for all that the task allows
+    deadline_s: float | None = None  # wall time until a pool replaces the worker that holds it; None: the pool's own
+    device_name: str | None = None  # the only model of device whose verdict can be compared; None: whichever is free

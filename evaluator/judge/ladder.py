@@ -4,6 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Sequence
 
+from evaluator.devices import device_model
 from evaluator.judge.clock import Clock
 from evaluator.judge.cpu_workbench import CpuWorkbench
 from evaluator.judge.examination import Examination, examine
@@ -98,7 +99,14 @@ class Judge:
         """The verdict on a job. Never raises for a program's fault; KeyError where the task has no such size."""
         job.task.arrays_at(job.size)
         seed = self.seed if job.seed is None else job.seed
-        found = Findings(task=job.task.id, size=job.size, device=self.device, mode=self.mode, seeds=[seed])
+        found = Findings(
+            task=job.task.id,
+            size=job.size,
+            device=self.device,
+            mode=self.mode,
+            device_name=device_model.name(self.device),
+            seeds=[seed],
+        )
         try:
             self._climb(found, job, seed)
         except ProgramFault as error:

@@ -18,6 +18,7 @@ def to_json(verdict: Verdict) -> str:
         "task": verdict.task,
         "size": verdict.size,
         "device": verdict.device,
+        "device_name": verdict.device_name,
         "mode": verdict.mode,
         "program_sha256": verdict.program_sha256,
         "evaluator_version": verdict.evaluator_version,
@@ -64,6 +65,7 @@ def _verdict(record: dict[str, Any]) -> Verdict:
         task=record["task"],
         size=record["size"],
         device=record["device"],
+        device_name=record.get("device_name", ""),  # verdicts of older versions do not say
         mode=Mode(record["mode"]),
         program_sha256=record["program_sha256"],
         evaluator_version=record["evaluator_version"],

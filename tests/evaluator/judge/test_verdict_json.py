@@ -9,7 +9,7 @@ from evaluator.judge.findings import Findings
 from evaluator.judge.verdict_json import from_json, to_json
 from evaluator.records import CaseError, Fault, Interval, Mode, Outcome, Rung
 
-FIELDS = """schema outcome rung message line task size device mode program_sha256 evaluator_version seeds errors times
+FIELDS = """schema outcome rung message line task size device device_name mode program_sha256 evaluator_version seeds errors times
     speedups speedup own_kernel_share peak_bytes floor_us compiler rung_ms""".split()  # noqa: SIM905
 
 
@@ -18,6 +18,7 @@ def found():
         task="1_012",
         size="cpu",
         device="cpu",
+        device_name="EPYC",
         mode=Mode.QUICK,
         program_sha256="ab" * 32,
         seeds=[3],
@@ -67,12 +68,18 @@ def test_what_is_no_verdict_is_refused(text):
         from_json(text)
 
 
-@pytest.mark.parametrize("field", FIELDS[1:])
+@pytest.mark.parametrize("field", [field for field in FIELDS[1:] if field != "device_name"])
 def test_a_missing_field_is_named(field):
     record = json.loads(to_json(found().verdict(None)))
     del record[field]
     with pytest.raises(ValueError, match=field):
         from_json(json.dumps(record))
+
+
+def test_a_verdict_from_before_devices_had_names_is_read():
+    record = json.loads(to_json(found().verdict(None)))
+    del record["device_name"]
+    assert from_json(json.dumps(record)) == dataclasses.replace(found().verdict(None), device_name="")
 
 
 def test_an_unknown_outcome_is_refused():

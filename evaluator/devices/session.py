@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import numpy as np
@@ -161,11 +161,12 @@ class Session:
                 self._sample = self._current_inputs(), self._current_outputs()
         return 1e6 * spent_s / replays
 
-    def outputs(self) -> tuple[np.ndarray, ...]:
+    def outputs(self, alike: Callable | None = None) -> tuple[np.ndarray, ...]:
         """Copies of the outputs for the inputs as given, from the process as timing left it.
 
-        After several timed replays, one of them, picked at random, is repeated in a fresh process first: raises
-        ProgramFault `wrong_after_timing` where the two differ.
+        `alike` has no meaning on the emulator, where equal inputs give equal bits. After several timed replays, one of
+        them, picked at random, is repeated in a fresh process first: raises ProgramFault `wrong_after_timing` where the
+        two differ.
         """
         if self._replays >= _AUDITED_REPLAYS:
             self._audit()

@@ -81,6 +81,11 @@ def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:
     ]
 
 
+def apart(difference: Comparison, bound: Bound) -> bool:
+    """Whether two results of one input differ by more than their bounds allow, each being off to its own side."""
+    return difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element
+
+
 def measure(
     seen: Sequence[Array], expected: Expected, family: str, precision: str, compare: Compare = _core.compare
 ) -> list[Finding]:

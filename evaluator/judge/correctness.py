@@ -3,9 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
-from evaluator.judge.bounds import Finding, bounds_of, describe, measure, outcome_of
+from evaluator.judge.bounds import Finding, apart, bounds_of, describe, measure, outcome_of
 from evaluator.judge.cases import cases_of
 from evaluator.judge.expected import Array, Expected
 from evaluator.judge.memory_safety import PASSES, guarded_run
@@ -43,9 +41,8 @@ def disagreement(
     """Outputs of the same input in two runs must agree within the bound; `nondeterministic` where they do not."""
     bounds = bounds_of(expected, task.family, task.precision)
     for index, (one, two, bound) in enumerate(zip(outputs, again, bounds, strict=True)):
-        difference = bench.compare(two, one.astype(np.float64))
-        # Each may be off by its bound to either side. Sums of atomics in another order are no race.
-        if difference.norm_error > 2 * bound.norm or difference.element_error > 2 * bound.element:
+        difference = bench.compare(two, one)
+        if apart(difference, bound):  # sums of atomics in another order are no race
             return ProgramFault(
                 Outcome.NONDETERMINISTIC,
                 Rung.CORRECTNESS,
@@ -54,15 +51,6 @@ def disagreement(
                 "__syncthreads() or threads that write one element",
             )
     return None
-
-
-def judge_case(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task, case: Case) -> CaseError:
-    """The worst error of one case. Raises `wrong_value` or `precision_downgrade` where it is beyond its bound."""
-    worst = _worst(bench, outputs, expected, task)
-    if not worst.ok:
-        message = describe(worst, case.name, case.seed, expected.exact[worst.output].shape)
-        raise ProgramFault(outcome_of(worst.errors), Rung.CORRECTNESS, message)
-    return _case_error(worst, case)
 
 
 def check_cases(
@@ -74,16 +62,18 @@ def check_cases(
         if not expected.usable:
             continue  # the reference itself overflows here, so the case asks for what nobody could avoid
         report = guarded_run(session, expected.inputs, PASSES[number % len(PASSES)], case.seed)
-        if not _worst(bench, report.outputs, expected, task).ok:
+        finding, shapes = worst(bench, report.outputs, expected, task), [x.shape for x in expected.exact]
+        if not finding.ok:
             # The same input in another order tells a race from a plain mistake.
             again = guarded_run(session, expected.inputs, PASSES[(number + 1) % len(PASSES)], case.seed)
             if fault := disagreement(bench, report.outputs, again.outputs, expected, task):
                 raise fault
-        yield judge_case(bench, report.outputs, expected, task, case)
         del report, expected  # gigabytes, perhaps, that the next case needs
+        yield case_error(finding, case, shapes)
 
 
-def _worst(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task) -> Finding:
+def worst(bench: Workbench, outputs: Sequence[Array], expected: Expected, task: Task) -> Finding:
+    """The output that is furthest beyond its bound, or closest to it."""
     findings = measure(outputs, expected, task.family, task.precision, bench.compare)
     return max(findings, key=lambda finding: finding.excess)
 
@@ -98,9 +88,15 @@ def worst_of_each(errors: Iterable[CaseError]) -> list[CaseError]:
     return list(worst.values())
 
 
-def _case_error(finding: Finding, case: Case) -> CaseError:
-    """The measure that comes closer to its bound speaks for the case."""
+def case_error(finding: Finding, case: Case, shapes: Sequence[tuple[int, ...]]) -> CaseError:
+    """What is recorded of one case: the measure that comes closer to its bound. `shapes` are those of the outputs.
+
+    Raises `wrong_value` or `precision_downgrade` where the error is beyond its bound.
+    """
     errors, bound = finding.errors, finding.bound
+    if not finding.ok:
+        message = describe(finding, case.name, case.seed, shapes[finding.output])
+        raise ProgramFault(outcome_of(errors), Rung.CORRECTNESS, message)
     if errors.norm_error * bound.element > errors.element_error * bound.norm:
         return CaseError(case=case.name, seed=case.seed, error=errors.norm_error, bound=bound.norm)
     return CaseError(case=case.name, seed=case.seed, error=errors.element_error, bound=bound.element)

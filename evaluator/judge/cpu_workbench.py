@@ -52,7 +52,7 @@ class CpuWorkbench:
         return self._oracle.expected(task, size, case, seed)
 
     def compare(self, seen: np.ndarray, exact: np.ndarray) -> Comparison:
-        return _core.compare(np.ascontiguousarray(seen), np.ascontiguousarray(exact))
+        return _core.compare(np.ascontiguousarray(seen), np.ascontiguousarray(exact, dtype=np.float64))
 
     def compile(self, plan: Plan) -> cpu.CompiledPlan:
         """Raises ProgramFault for what the compiler or a launch check finds."""

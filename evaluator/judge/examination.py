@@ -6,14 +6,20 @@ import functools
 from collections.abc import Sequence
 
 from evaluator.judge.clock import Clock, ClockedSession
-from evaluator.judge.correctness import Case, check_cases, disagreement, judge_case, schedule, worst_of_each
+from evaluator.judge.correctness import Case, case_error, check_cases, disagreement, schedule, worst, worst_of_each
 from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import idle_launches
-from evaluator.judge.memory_safety import PASSES, guarded_run, replay_on_new_contents
+from evaluator.judge.memory_safety import PASSES, check_replay, guarded_run
 from evaluator.judge.modes import Effort
-from evaluator.judge.recheck import check_reproduced, check_timed_outputs, computing, stands_out
+from evaluator.judge.recheck import (
+    check_fresh_contents,
+    check_reproduced,
+    check_timed_outputs,
+    computing,
+    stands_out,
+)
 from evaluator.judge.seeds import derive
 from evaluator.judge.timing import Pairs, Schedule, Timed, rounded, steady_pairs, time_alone, time_pairs
 from evaluator.judge.workbench import CompiledPlan, Session, Workbench
@@ -38,23 +44,23 @@ class Examination:
 def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
     """Every rung from launch on, in order; fills `found`. Raises the ProgramFault that ends the climb.
 
+    Expected values may be gigabytes, so each is asked for where it is used and none is held longer.
     DeviceLost: the climb is over, but the device has to be opened anew.
     """
     first, *others = schedule(exam.job.task, exam.effort, exam.seed, exam.job.cases)
-    expected = _expected(bench, exam.job, first)
-    _judge_outputs(bench, found, exam, first, expected, others)  # whose session's memory goes with it
+    _judge_outputs(bench, found, exam, first, others)  # whose session's memory goes with it
     if exam.job.timing:
-        _time(bench, found, exam, expected)
+        _time(bench, found, exam, first)
     if exam.effort.knock_out:
+        expected = _expected(bench, exam.job, first)
         for note in idle_launches(bench, exam.plan, exam.compiled, expected, exam.job.task):
             found.notes.append(note)  # one by one, since the last may come with an error
 
 
-def _judge_outputs(
-    bench: Workbench, found: Findings, exam: Examination, first: Case, expected: Expected, others: Sequence[Case]
-) -> None:
-    """Launch, memory safety and correctness, in one session. `expected` is that of the first case."""
+def _judge_outputs(bench: Workbench, found: Findings, exam: Examination, first: Case, others: Sequence[Case]) -> None:
+    """Launch, memory safety and correctness, in one session."""
     task, size = exam.job.task, exam.job.size
+    expected = _expected(bench, exam.job, first)
     with found.rung(Rung.LAUNCH):
         opened = bench.open(exam.compiled)
     with opened as session:
@@ -65,39 +71,44 @@ def _judge_outputs(
                 disagreement(bench, report.outputs, again.outputs, expected, task)
                 for again in (guarded_run(session, expected.inputs, how, first.seed) for how in PASSES[1:3])
             ]
-            _replay(bench, session, exam, expected)
+            finding, shapes = worst(bench, report.outputs, expected, task), [x.shape for x in expected.exact]
+            del report, expected
+            _replay(bench, session, exam, first)
         with found.rung(Rung.CORRECTNESS):
             for fault in filter(None, disagreements):
                 raise fault
-            found.errors = [judge_case(bench, report.outputs, expected, task, first)]
-            del report
+            found.errors = [case_error(finding, first, shapes)]
             for error in check_cases(bench, session, task, size, others):
                 found.errors = worst_of_each([*found.errors, error])
 
 
-def _replay(bench: Workbench, session: Session, exam: Examination, first: Expected) -> None:
-    case = Case("plain", derive(exam.seed, exam.job.task.id, "replay"))
-    replay_on_new_contents(bench, session, exam.compiled, exam.job.task, first, _expected(bench, exam.job, case))
+def _replay(bench: Workbench, session: Session, exam: Examination, first: Case) -> None:
+    task, second = exam.job.task, Case("plain", derive(exam.seed, exam.job.task.id, "replay"))
+    session.run(_expected(bench, exam.job, first).inputs, order="forward", seed=0, guard="right")
+    check_replay(bench, session, exam.compiled, task, _expected(bench, exam.job, second))
 
 
-def _time(bench: Workbench, found: Findings, exam: Examination, first: Expected) -> None:
+def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> None:
     """Timing and recheck, against every baseline there is."""
     job, sha = exam.job, found.program_sha256
-    fresh = _expected(bench, job, Case("plain", derive(exam.seed, sha, "fresh")))
     with contextlib.ExitStack() as stack:
         with found.rung(Rung.TIMING):
-            sessions = bench.open_timed(stack, exam.compiled, first)
-            pairs = _pairs(bench, exam, sessions, sha, first, derive(exam.seed, sha, "order"))
+            expected = _expected(bench, job, first)
+            sessions = bench.open_timed(stack, exam.compiled, expected)
+            pairs = _pairs(bench, exam, sessions, sha, expected, derive(exam.seed, sha, "order"))
             if not pairs:
                 with computing():
                     found.times["program"] = time_alone(_clocked(exam, sessions, sha), exam.timing)
             for name, taken in pairs.items():
                 found.times.update({name: taken.reference, "program": taken.program})
                 found.speedups[name] = taken.speedup
-            found.floor_us = bench.floor_us(job.task, first)
+            found.floor_us = bench.floor_us(job.task, expected)
             _check_floor(found)
         with found.rung(Rung.RECHECK):
-            check_timed_outputs(bench, sessions, first, fresh, job.task)
+            check_timed_outputs(bench, sessions, expected, job.task)
+            del expected
+            fresh = Case("plain", derive(exam.seed, sha, "fresh"))
+            check_fresh_contents(bench, sessions[0], _expected(bench, job, fresh), job.task)
     del sessions  # and with them the memory of library steps
     if not pairs:
         return
@@ -116,7 +127,7 @@ def _speedup_again(bench: Workbench, exam: Examination, sha: str, name: str, see
     with contextlib.ExitStack() as stack:
         sessions = bench.open_timed(stack, exam.compiled, expected)
         pairs = _pairs(bench, exam, sessions, sha, expected, seed)
-        check_timed_outputs(bench, sessions, expected, expected, exam.job.task)
+        check_timed_outputs(bench, sessions, expected, exam.job.task)
     return pairs[name].speedup
 
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from evaluator.judge.expected import Expected
-from evaluator.judge.memory_safety import right
+from evaluator.judge.memory_safety import likeness, right
 from evaluator.judge.workbench import Session, Workbench
 from evaluator.records import Interval, Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task
@@ -26,16 +26,19 @@ def computing() -> Iterator[None]:
         raise _wrong(error.fault.message) from error
 
 
-def check_timed_outputs(
-    bench: Workbench, sessions: Sequence[Session], timed: Expected, fresh: Expected, task: Task
-) -> None:
-    """What timed launches left, then a replay on contents that were never seen. Raises `wrong_after_timing`."""
-    if not all(right(bench, session.outputs(), timed, task) for session in dict.fromkeys(sessions)):
+def check_timed_outputs(bench: Workbench, sessions: Sequence[Session], timed: Expected, task: Task) -> None:
+    """What timed launches left. Raises `wrong_after_timing`."""
+    alike = likeness(bench, timed, task)
+    if not all(right(bench, session.outputs(alike), timed, task) for session in dict.fromkeys(sessions)):
         raise _wrong("the outputs that timed launches left are wrong, though untimed runs on the same input were right")
-    sessions[0].refill(list(fresh.inputs))
+
+
+def check_fresh_contents(bench: Workbench, session: Session, fresh: Expected, task: Task) -> None:
+    """Replays a timed session on contents that were never seen. Raises `wrong_after_timing`."""
+    session.refill(list(fresh.inputs))
     with computing():
-        sessions[0].time(KEPT_REPLAYS, forget=False)
-    if not right(bench, sessions[0].outputs(), fresh, task):
+        session.time(KEPT_REPLAYS, forget=False)
+    if not right(bench, session.outputs(likeness(bench, fresh, task)), fresh, task):
         raise _wrong("right after timing, fresh contents at the same addresses gave a wrong output")
 
 

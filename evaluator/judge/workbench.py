@@ -6,7 +6,7 @@ rungs hand them around without looking inside.
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from evaluator.judge.expected import Array, Comparison, Expected
@@ -15,6 +15,9 @@ from evaluator.judge.timing import Timed
 from evaluator.tasks.task import Task
 
 CompiledPlan = Any  # the device's own: a plan and what executes it
+
+Alike = Callable[[Sequence[Array], Sequence[Array]], bool]
+"""(results, other results of the same inputs) -> whether they agree"""
 
 
 class RunReport(Protocol):
@@ -38,7 +41,9 @@ class Session(Timed, Protocol):
     def run(self, inputs: Sequence[Array], order: str, seed: int, guard: str) -> RunReport: ...
     def refill(self, inputs: Sequence[Array]) -> None: ...
     def time(self, replays: int, *, forget: bool = True) -> float: ...
-    def outputs(self) -> Sequence[Array]: ...
+    def outputs(self, alike: Alike) -> Sequence[Array]:
+        """The outputs for the inputs as given; `alike` compares replays with judged runs of the same contents."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Workbench(Protocol):
         ...
 
     def compare(self, seen: Array, exact: Array) -> Comparison:
-        """Errors of an output against exact values in float64."""
+        """Errors of an output against exact values, or against another result in the output's own dtype."""
         ...
 
     def open(self, compiled: CompiledPlan) -> contextlib.AbstractContextManager[Session]:

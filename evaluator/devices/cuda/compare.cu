@@ -35,11 +35,12 @@ __device__ double block_sum(double x) {
 }
 
 // Per block: sum of squares and number of the exact values that the type can hold. [blocks, 2]
-__global__ void scale_sums(const double* exact, long long count, double largest, double* sums) {
+template <class Exact>
+__global__ void scale_sums(const Exact* exact, long long count, double largest, double* sums) {
   double squares = 0, finite = 0;
   long long stride = (long long)gridDim.x * THREADS;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
-    double magnitude = fabs(exact[i]);
+    double magnitude = fabs((double)exact[i]);
     bool counts = magnitude <= largest && isfinite(magnitude);
     squares += counts ? magnitude * magnitude : 0.0;
     finite += counts;
@@ -54,8 +55,8 @@ __global__ void scale_sums(const double* exact, long long count, double largest,
 
 // Per block: squares of the error and of the exact values in units of the scale, their product, elements that differ,
 // elements of another class, and the worst element with its error. sums [blocks, 6], worst [blocks].
-template <class T>
-__global__ void error_sums(const T* seen, const double* exact, long long count, double largest, double inverse_scale,
+template <class T, class Exact>
+__global__ void error_sums(const T* seen, const Exact* exact, long long count, double largest, double inverse_scale,
                            double* sums, long long* worst) {
   double error_squares = 0, exact_squares = 0, product = 0, off = 0, mismatched = 0, top = -1;
   long long top_index = -1;

@@ -38,8 +38,12 @@ class Comparison(Errors):
 
 
 def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
-    """Errors of an output against exact values of the same shape, both on the device; see csrc/judging/compare.hpp."""
-    seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=cp.float64)
+    """Errors of an output against exact values of the same shape, both on the device; see csrc/judging/compare.hpp.
+
+    `exact`: float64, float32 as it is, or another dtype, of which a copy in float64 is made.
+    """
+    wide = exact.dtype if exact.dtype == cp.float32 else cp.float64
+    seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=wide)
     count = seen.size
     if count == 0:
         return Comparison(0.0, 0.0, 0.0, 0.0, 0, -1, scale=error_sums.smallest(), worst_seen=0.0, worst_expected=0.0)
@@ -47,7 +51,7 @@ def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
     scale = _scale(exact, largest)
     blocks = _blocks(count)
     sums, worst = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64)
-    kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}>")
+    kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}, {_C_TYPES[exact.dtype.name]}>")
     kernel((blocks,), (_THREADS,), (seen, exact, count, np.float64(largest), np.float64(1 / scale), sums, worst))
     errors = error_sums.combined(cp.asnumpy(sums), cp.asnumpy(worst), count)
     return Comparison(
@@ -86,7 +90,9 @@ def _scale(exact: cp.ndarray, largest: float) -> float:
     """Root mean square of the exact values that the type holds, at least the smallest normal float."""
     blocks = _blocks(exact.size)
     sums = cp.empty((blocks, 2), cp.float64)
-    _kernel("scale_sums")((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums))
+    _kernel(f"scale_sums<{_C_TYPES[exact.dtype.name]}>")(
+        (blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums)
+    )
     found = error_sums.scale(cp.asnumpy(sums))
     if found is not None:
         return found
@@ -102,10 +108,9 @@ def _blocks(count: int) -> int:
 @functools.cache
 def _module() -> cp.RawModule:
     half = "#include <cuda_fp16.h>\n"
-    names = ["scale_sums", "different_bytes"]
-    names += [f"error_sums<{kind}>" for kind in _C_TYPES.values()] + [
-        f"equal_counts<{kind}>" for kind in _WORDS.values()
-    ]
+    names = ["different_bytes", *(f"equal_counts<{kind}>" for kind in _WORDS.values())]
+    for exact in ("float", "double"):
+        names += [f"scale_sums<{exact}>", *(f"error_sums<{kind}, {exact}>" for kind in _C_TYPES.values())]
     return cp.RawModule(code=half + _SOURCE.read_text(), options=("-std=c++17",), name_expressions=names)
 
 

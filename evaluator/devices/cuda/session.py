@@ -19,6 +19,9 @@ from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
+Alike = Callable[[Sequence[cp.ndarray], Sequence[cp.ndarray]], bool]
+"""(outputs, other outputs of the same inputs) -> whether they agree"""
+
 _REPEATED = 6  # times after timing: a program that computes now and then may be in luck once
 
 
@@ -77,8 +80,12 @@ class Session:
     def run(self, inputs: Sequence[cp.ndarray], order: str = "", seed: int = 0, guard: str = "right") -> RunReport:
         """Run the plan once on `inputs` and say what happened. Raises ProgramFault for what the program did wrong.
 
-        `order` has no meaning on a GPU, whose scheduler cannot be told.
+        `order` has no meaning on a GPU, whose scheduler cannot be told. The buffers of earlier replays are given up.
         """
+        self._timed = None  # its memory first
+        return self._run(inputs, seed, guard)
+
+    def _run(self, inputs: Sequence[cp.ndarray], seed: int, guard: str = "right") -> RunReport:
         self._beat()
         self._inputs = list(inputs)
         self._restore_globals()
@@ -128,17 +135,18 @@ class Session:
                 raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
         return total_us / replays
 
-    def outputs(self) -> tuple[cp.ndarray, ...]:
+    def outputs(self, alike: Alike) -> tuple[cp.ndarray, ...]:
         """Copies of the outputs for the inputs as given, after more replays where they had been turned.
 
-        The last timed replay is repeated first in fresh memory: ProgramFault `wrong_after_timing` where they differ.
+        The last timed replay is repeated first in fresh memory: ProgramFault `wrong_after_timing` where the two are not
+        `alike`.
         """
         timed = self._timed or self._open_timed()
         if timed.turned:
-            self._audit(timed)
+            self._audit(timed, alike)
             seen = self._replayed(timed)
             for _ in range(_REPEATED - 1):
-                if not self._alike(seen, self._replayed(timed)):
+                if not self._agree(alike, seen, self._replayed(timed)):
                     message = "replays of the same contents at the same addresses gave different results"
                     raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
             return seen
@@ -164,20 +172,19 @@ class Session:
             message = "a timed launch changed writable globals of a module, which judged runs left as they were"
             raise ProgramFault(Outcome.STATEFUL, Rung.TIMING, message)
 
-    def _audit(self, timed: TimedBuffers) -> None:
+    def _audit(self, timed: TimedBuffers, alike: Alike) -> None:
         given = self._inputs
         contents = self._driver(lambda: timed.contents(given), Rung.RECHECK)
         self._check_unchanged(timed, contents, Rung.RECHECK)
         seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
-        again = self.run(contents, seed=self._secret_seed())
+        again = self._run(contents, self._secret_seed())
         self._inputs = given
-        if not self._alike(seen, again.outputs):
+        if not self._agree(alike, seen, again.outputs):
             message = "a timed launch gave other results than the same inputs in fresh memory"
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 
-    def _alike(self, some: Sequence[cp.ndarray], others: Sequence[cp.ndarray]) -> bool:
-        pairs = zip(some, others, strict=True)
-        return all(self._driver(functools.partial(_close, *pair), Rung.RECHECK) for pair in pairs)
+    def _agree(self, alike: Alike, some: Sequence[cp.ndarray], others: Sequence[cp.ndarray]) -> bool:
+        return self._driver(lambda: alike(some, others), Rung.RECHECK)
 
     def _open_timed(self) -> TimedBuffers:
         if not self._inputs:
@@ -252,14 +259,3 @@ class Session:
             self._device.wait(self._limits.kernel_s)
         except (_core.CudaError, _core.CudaDeadline) as error:
             raise faults.fault(error, rung) from seen
-
-
-def _close(one: cp.ndarray, other: cp.ndarray) -> bool:
-    """Alike up to the order in which atomics happen to add."""
-    if not differs(one, other):
-        return True
-    if one.dtype.kind != "f":
-        return False
-    finite = cp.isfinite(other)
-    scale = float(cp.abs(cp.where(finite, other, 0)).mean()) or 1.0
-    return bool(cp.allclose(one, other, rtol=1e-3, atol=1e-3 * scale, equal_nan=True))

@@ -38,10 +38,11 @@ def test_errors_are_those_of_the_host(outputs_of, out, kind):
     largest = float(np.finfo(np.float32).max)
     launch = {"grid": (BLOCKS,), "block": (256,)}
     limits = [seen.size, np.float64(largest)]
-    (sums,) = outputs_of(SOURCE, [exact, *limits, out((BLOCKS, 2), "float64")], kernel="scale_sums", **launch)
+    arguments = [exact, *limits, out((BLOCKS, 2), "float64")]
+    (sums,) = outputs_of(SOURCE, arguments, kernel="scale_sums<double>", **launch)
     scale = error_sums.scale(sums)
     arguments = [seen, exact, *limits, np.float64(1 / scale), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
-    parts, places = outputs_of(SOURCE, arguments, kernel="error_sums<float>", **launch)
+    parts, places = outputs_of(SOURCE, arguments, kernel="error_sums<float, double>", **launch)
     ours, theirs = error_sums.combined(parts, places, seen.size), _core.compare(seen, exact)
     assert scale == pytest.approx(theirs.scale, rel=1e-12)
     assert (ours.mismatched, ours.share_off) == (theirs.mismatched, theirs.share_off)
@@ -49,6 +50,22 @@ def test_errors_are_those_of_the_host(outputs_of, out, kind):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-15), name
     if math.isfinite(ours.element_error) and ours.element_error > 0:
         assert ours.worst_index == theirs.worst_index
+
+
+def test_another_result_in_float32_stands_for_its_values(outputs_of, out):
+    seen, exact = draw("rounding")
+    other = exact.astype(np.float32)
+    limits = [seen.size, np.float64(math.inf)]
+
+    def sums_with(values, name):
+        launch = {"grid": (BLOCKS,), "block": (256,)}
+        arguments = [values, *limits, out((BLOCKS, 2), "float64")]
+        (scales,) = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", **launch)
+        arguments = [seen, values, *limits, np.float64(0.5), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
+        return scales, *outputs_of(SOURCE, arguments, kernel=f"error_sums<float, {name}>", **launch)
+
+    for narrow, wide in zip(sums_with(other, "float"), sums_with(other.astype(np.float64), "double"), strict=True):
+        np.testing.assert_array_equal(narrow, wide)
 
 
 def test_equal_elements_are_counted(outputs_of, out):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 VERDICT_SCHEMA = 1
 EVALUATOR_VERSION = "0.1.0"
+LAYERS = ("rlimits", "landlock", "seccomp")  # of confinement: docs/isolation.md
 
 
 class Rung(enum.StrEnum):
@@ -91,6 +92,10 @@ class Limits:
     memory_bytes: int = (
         1 << 30
     )  # buffers of a plan, of which eight processes hold a copy each; for cuda see `for_device`
+    confinement: tuple[str, ...] = (
+        LAYERS  # layers around tracer, compilers and emulator; fewer only for a broken system
+    )
+    gpu_confinement: tuple[str, ...] = LAYERS  # around the process that has the GPU; fewer where a driver dislikes one
     gpu_share: float = 1.0  # of a GPU's memory that judging on it may take; the rest is for others, such as a learner
     timing_s: Mapping[Mode, float] = dataclasses.field(
         default_factory=lambda: {Mode.QUICK: 0.3, Mode.STANDARD: 3.0, Mode.VERIFY: 30.0}
@@ -146,9 +151,7 @@ class Verdict:
     floor_us: float | None  # time the device needs to move the bytes; None on cpu
     compiler: Mapping[str, int | None]  # registers, spills, shared_bytes
     rung_ms: Mapping[str, float]  # wall milliseconds per rung
-    device_name: str = (
-        ""  # the model of the device, such as "NVIDIA H200": figures of two models are not compared; "" unknown
-    )
+    device_name: str = ""  # model, such as "NVIDIA H200": figures of two models are never compared; "" where unknown
     schema: int = VERDICT_SCHEMA
 
     @property

@@ -1,4 +1,4 @@
-"""What workers run in tests of the pool: judges that obey the text of their job."""
+"""What workers run in tests of the pools: a judge that obeys the text of its job."""
 
 import os
 import signal
@@ -9,19 +9,33 @@ from evaluator.judge.findings import Findings
 from evaluator.records import Mode
 
 
-def obedient(pipe):
-    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late. else: ok."""
-    pipe.recv()  # the options of a judge
-    while True:
-        job = pipe.recv()
+class Obedient:
+    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late. else: ok.
+
+    A verdict's seeds are (worker's process, seed of the judge).
+    """
+
+    def __init__(self, device="cpu", mode="quick", seed=0, limits=None, fails=False):
+        if fails:
+            os._exit(7)
+        self.device, self.mode, self.seed = device, Mode(mode), seed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def judge(self, job):
         verb, _, rest = job.text.partition(" ")
         if verb == "die" or (verb == "once" and not Path(rest).exists()):
             if rest:
                 Path(rest).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if verb == "hang":
-            time.sleep(60)
+            time.sleep(600)
         if verb == "sleep":
             time.sleep(float(rest))
-        found = Findings(task=job.task.id, size=job.size, device="cpu", mode=Mode.QUICK, seeds=[os.getpid()])
-        pipe.send(found.verdict(None))
+        found = Findings(task=job.task.id, size=job.size, device=self.device, mode=self.mode)
+        found.seeds = [os.getpid(), self.seed]
+        return found.verdict(None)

@@ -27,7 +27,7 @@ def pool_of(monkeypatch):
     pools = []
 
     def make(workers, **options):
-        pools.append(LocalPool(workers, process_main=scripted_judges.obedient, **options))
+        pools.append(LocalPool(workers, make_judge=scripted_judges.Obedient, **options))
         return pools[-1]
 
     yield make
@@ -92,13 +92,13 @@ def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
     pool.submit(job("endless", "hang"))
     ((_, verdict),) = pool.completed()
     assert verdict.outcome is Outcome.TIMEOUT
-    assert "no verdict within 2 s" in verdict.message
+    assert "no verdict within 1.5 s" in verdict.message
 
 
 def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of):
     pool = pool_of(1)
-    os.kill(pool._workers[0].child.pid, signal.SIGKILL)
-    pool._workers[0].child._process.wait()
+    os.kill(pool._posts[0].worker._child.pid, signal.SIGKILL)
+    pool._posts[0].worker._child._process.wait()
     pool.submit(job("later"))
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
 
@@ -126,8 +126,8 @@ def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path):
         from evaluator.workers.local import LocalPool
 
         if __name__ == "__main__":
-            pool = LocalPool(1, process_main=scripted_judges.obedient)
-            print(pool._workers[0].child.pid)
+            pool = LocalPool(1, make_judge=scripted_judges.Obedient)
+            print(pool._posts[0].worker._child.pid)
         """)
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)

@@ -19,6 +19,7 @@ from evaluator.judge.ladder import Judge
 from evaluator.judge.summary import summarise
 from evaluator.judge.text_file import read_program
 from evaluator.judge.verdict_json import to_json
+from evaluator.mutants import command as mutants
 from evaluator.nn import run
 from evaluator.records import EVALUATOR_VERSION, Mode, Outcome, Verdict
 from evaluator.tasks import catalog, user
@@ -155,6 +156,14 @@ def examine(options: argparse.Namespace) -> int:
     return OK if any(measured) else OURS
 
 
+def try_mutants(options: argparse.Namespace) -> int:
+    """Counts the faulty variants of correct programs that the judge catches."""
+    try:
+        return mutants.run(options)
+    except mutants.WrongUse as error:
+        raise WrongUse(str(error)) from error
+
+
 def _print_noise(device: str, task_id: str, size: str) -> bool:
     """Whether the noise of `device` could be measured."""
     text, reason = plain_text(task_id), doctor.missing_for(device)
@@ -199,6 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     tasks.add_argument("id", nargs="?", metavar="ID")
     tasks.add_argument("--size", default="cpu")
     tasks.add_argument("--tasks-file", type=Path, metavar="FILE")
+    mutants.add_arguments(add("mutants", try_mutants, "derive faulty programs and count which the judge catches"))
     add("doctor", examine, "what this machine can judge on, what is missing, and its noise")
     return parser
 

@@ -1,0 +1,193 @@
+"""`python -m evaluator mutants`: derives faulty programs from correct ones and counts which the judge catches."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from evaluator.judge import doctor
+from evaluator.judge.text_file import read_program
+from evaluator.mutants import report
+from evaluator.mutants.crew import Crew, Failure
+from evaluator.mutants.derive import KINDS, Mutant, derive, in_turns
+from evaluator.mutants.exposure import DRAWS
+from evaluator.mutants.results import Results, WrongFile, to_json
+from evaluator.mutants.trial import Original, Settings, Trial
+from evaluator.mutants.trying_process import Batch
+from evaluator.program.identity import sha256
+from evaluator.records import Mode
+from evaluator.tasks import catalog
+
+BATCH = 12  # mutants of one program that share the runs of their original
+OK, SURVIVORS, OURS = 0, 1, 3  # exit codes
+
+
+class WrongUse(Exception):
+    """What was asked cannot be done as asked; the text says what to do."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("paths", nargs="*", type=Path, default=[Path("kernels")], metavar="DIR or FILE", help="kernels/ by default")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="the judge's; inputs are searched on the emulator")
+    add("--size", default="cpu", help="of the tasks (cpu)")
+    add("--mode", choices=[str(mode) for mode in Mode], default=str(Mode.QUICK))
+    add("--kinds", default="", metavar="A,B", help=f"of fault; all by default: {', '.join(KINDS)}")
+    add("--limit", type=int, metavar="N", help="try the first N; kinds and programs take turns")
+    add("--seed", type=int, default=0, help="of the order and of every random draw (0)")
+    add("--draws", type=int, default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
+    add("--slowest-ms", type=float, default=40.0, metavar="T", help="programs that run longer are left out (40)")
+    add("--workers", type=int, default=1, metavar="N")
+    add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
+    add("--json", action="store_true", help="one line per mutant on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0: every exposed mutant was caught; 1: some survive; 3: a fault of ours left some untried."""
+    kinds = _kinds(options.kinds)
+    texts = {path: _read(path) for path in _files(options.paths)}
+    mutants = _derived(texts, kinds)
+    if (reason := doctor.missing_for(options.device)) is not None:
+        raise WrongUse(reason)
+    settings = Settings(
+        device=options.device,
+        size=options.size,
+        mode=options.mode,
+        seed=options.seed,
+        draws=options.draws,
+        slowest_ms=options.slowest_ms,
+    )
+    try:
+        results = Results(settings, options.out)
+    except WrongFile as error:
+        raise WrongUse(str(error)) from error
+    workers = 1 if options.device == "cuda" else max(1, options.workers)
+    with results, Crew(workers, settings) as crew:
+        failures = _examine(crew, results, texts)
+        chosen = _chosen(mutants, results, texts, options)
+        failures += _try(crew, results, texts, chosen, options.json)
+    trials = [results.trials[mutant.id] for mutant in chosen if mutant.id in results.trials]
+    _show(trials, mutants, kinds, results, failures, sys.stderr if options.json else sys.stdout)
+    survive = any(trial.exposed and not trial.caught for trial in trials)
+    return OURS if failures else SURVIVORS if survive else OK
+
+
+def _examine(crew: Crew, results: Results, texts: dict[Path, str]) -> list[Failure]:
+    """Runs each program once that is not known yet."""
+    batches = [
+        Batch(str(path), text, catalog.get(path.resolve().parent.name))
+        for path, text in texts.items()
+        if sha256(text) not in results.originals
+    ]
+    return _gathered(crew, results, batches, len(batches), "program", quiet=True)
+
+
+def _chosen(
+    mutants: Sequence[Mutant], results: Results, texts: dict[Path, str], options: argparse.Namespace
+) -> list[Mutant]:
+    """The first of the order by turns, without those of programs that are left out."""
+    usable = {
+        str(path)
+        for path, text in texts.items()
+        if (known := results.originals.get(sha256(text))) is not None and known.left_out is None
+    }
+    return [mutant for mutant in in_turns(mutants, options.seed) if mutant.program in usable][: options.limit]
+
+
+def _try(
+    crew: Crew, results: Results, texts: dict[Path, str], chosen: Sequence[Mutant], print_json: bool
+) -> list[Failure]:
+    """Tries what is not known yet, program after program, so that a task's expected values are kept."""
+    left = [mutant for mutant in chosen if mutant.id not in results.trials]
+    batches = []
+    for path, text in texts.items():
+        own = [mutant for mutant in left if mutant.program == str(path)]
+        task = catalog.get(path.resolve().parent.name)
+        batches += [Batch(str(path), text, task, tuple(own[i : i + BATCH])) for i in range(0, len(own), BATCH)]
+    return _gathered(crew, results, batches, len(left), "mutant", quiet=not print_json)
+
+
+def _gathered(
+    crew: Crew, results: Results, batches: Sequence[Batch], total: int, unit: str, quiet: bool
+) -> list[Failure]:
+    failures = []
+    with tqdm(total=total, unit=unit, desc=f"{unit}s", file=sys.stderr, disable=total == 0) as bar:
+        for record in crew.records(batches):
+            if isinstance(record, Failure):
+                failures.append(record)
+                continue
+            results.add(record)
+            bar.update()
+            if isinstance(record, Trial) and not quiet:
+                print(to_json(record), flush=True)
+    return failures
+
+
+def _show(
+    trials: Sequence[Trial],
+    mutants: Sequence[Mutant],
+    kinds: Sequence[str],
+    results: Results,
+    failures: Sequence[Failure],
+    out,
+) -> None:
+    derived = Counter(mutant.kind for mutant in mutants)
+    print(report.table(trials, {kind: derived[kind] for kind in kinds if derived[kind]}), file=out)
+    print("\n" + report.summary(trials), file=out)
+    if listed := report.survivors(trials):
+        print("\nsurvivors:\n" + listed, file=out)
+    used = {mutant.program for mutant in mutants}
+    for original in results.originals.values():
+        if original.left_out is not None and original.program in used:
+            print(f"left out: {_described(original)}", file=out)
+    for failure in failures:
+        names = ", ".join(mutant.id for mutant in failure.batch.mutants)
+        print(f"not tried: {failure.batch.program} {names}: {failure.message}", file=sys.stderr)
+
+
+def _described(original: Original) -> str:
+    took = "" if original.run_ms is None else f" ({original.run_ms:.0f} ms)"
+    return f"{original.program}: {original.left_out}{took}"
+
+
+def _derived(texts: dict[Path, str], kinds: Sequence[str]) -> list[Mutant]:
+    """Mutants of all programs, no text twice."""
+    found: dict[str, Mutant] = {}
+    for path, text in texts.items():
+        try:
+            for mutant in derive(path, text, kinds):
+                found.setdefault(mutant.id, mutant)
+        except ValueError as error:
+            raise WrongUse(f"{path}: {error}") from error
+    return list(found.values())
+
+
+def _kinds(text: str) -> list[str]:
+    asked = [name for name in text.split(",") if name] or list(KINDS)
+    if unknown := [name for name in asked if name not in KINDS]:
+        raise WrongUse(f"there is no kind of fault {unknown[0]!r}; there are {', '.join(KINDS)}")
+    return asked
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """Programs of folders <task id>/<name>.py and files, sorted: programs of one task stand together."""
+    files: set[Path] = set()
+    for path in paths:
+        found = {*path.glob("*/*.py"), *path.glob("*.py")} if path.is_dir() else {path}
+        if not found:
+            raise WrongUse(f"no program found under {path}; expected {path}/<task id>/<name>.py")
+        files |= found
+    for file in files:
+        if file.resolve().parent.name not in catalog.TASKS:
+            raise WrongUse(f"{file}: its folder is not called after a task; `python -m evaluator tasks` lists them")
+    return sorted(files, key=lambda file: (file.resolve().parent.name, file.name))
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_program(path)
+    except ValueError as error:
+        raise WrongUse(str(error)) from error

@@ -2,6 +2,7 @@
 // silently skipped, so that the caller can warn or refuse.
 #pragma once
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -12,21 +13,24 @@
 #include <sys/resource.h>
 
 #include "landlock.hpp"
-#include "seccomp.hpp"
+#include "layers.hpp"
+#include "seccomp_profiles.hpp"
 
 namespace confine {
 
 struct Request {
-  std::string profile;                // tracer, compiler or program
-  std::vector<std::string> readable;  // files and folders that may be read and executed
+  std::string profile;                // tracer, compiler, nvrtc, program or gpu
+  std::vector<std::string> readable;  // files and folders that may be read; executed as well by a compiler
   std::vector<std::string> writable;  // files and folders that may be changed as well
   std::map<std::string, long long> limits;  // cpu_s, memory_bytes, file_bytes, open_files, processes, stack_bytes
   int control_fd = 1;                 // the one descriptor that a program may write to
+  Layers layers;                      // what is to be applied
 };
 
 struct Report {
-  int landlock_abi = 0;  // 0: this kernel has no landlock
-  bool seccomp = false;  // false: this kernel has no seccomp filters
+  int landlock_abi = 0;  // 0: not in force
+  bool seccomp = false;
+  bool rlimits = false;
 };
 
 inline void set_limit(const std::string& name, long long value) {
@@ -56,27 +60,36 @@ inline void set_limits(const std::map<std::string, long long>& limits) {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-// rlimits, no_new_privs and landlock: everything but the seccomp filter. Returns the landlock ABI, 0 if missing.
+// Everything but the seccomp filter. Returns the landlock ABI, 0 where it is missing or switched off. The process ends
+// with the thread that started it: nothing of a program outlives its judge.
 inline int restrict_resources(const Request& request) {
-  set_limits(request.limits);
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     throw std::runtime_error(std::string("prctl(PR_SET_NO_NEW_PRIVS) failed: ") + std::strerror(errno));
-  return landlock::restrict_self(request.readable, request.writable);
+  int landlock_abi = 0;
+  if (request.layers.landlock)
+    landlock_abi = landlock::restrict_self(request.readable, request.writable, request.profile == "compiler");
+  if (request.layers.rlimits) set_limits(request.limits);  // last: landlock's rules need descriptors while they are made
+  return landlock_abi;
 }
 
 inline seccomp::Filter filter_for(const Request& request) {
   if (request.profile == "tracer") return seccomp::tracer(!request.readable.empty());
   if (request.profile == "compiler") return seccomp::compiler();
+  if (request.profile == "nvrtc") return seccomp::nvrtc();
   if (request.profile == "program") return seccomp::running_program(request.control_fd);
-  throw std::invalid_argument("unknown profile '" + request.profile + "': expected tracer, compiler or program");
+  if (request.profile == "gpu") return seccomp::gpu();
+  throw std::invalid_argument("unknown profile '" + request.profile +
+                              "': expected tracer, compiler, nvrtc, program or gpu");
 }
 
 // Confines the calling process; nothing undoes it. Throws on a wrong request, reports what the kernel lacks.
 inline Report apply(const Request& request) {
   const seccomp::Filter filter = filter_for(request);
   Report report;
+  report.rlimits = request.layers.rlimits;
   report.landlock_abi = restrict_resources(request);
-  report.seccomp = filter.install();
+  report.seccomp = request.layers.seccomp && filter.install();
   return report;
 }
 

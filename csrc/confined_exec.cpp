@@ -1,7 +1,8 @@
 // confined-exec: confines itself and becomes another program. The evaluator starts host compilers through it, since a
 // Python process with threads cannot safely run code between fork and exec.
 //
-//   confined-exec --profile=compiler --read=DIR... --write=DIR... --limit=cpu_s=30... -- program arguments...
+//   confined-exec --profile=compiler --read=DIR... --write=DIR... --limit=cpu_s=30... [--layers=rlimits,landlock] --
+//     program arguments...
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,8 @@ confine::Request parse(int argc, char** argv, int* rest) {
       request.readable.push_back(value("--read="));
     } else if (word.rfind("--write=", 0) == 0) {
       request.writable.push_back(value("--write="));
+    } else if (word.rfind("--layers=", 0) == 0) {
+      request.layers = confine::Layers::parse(value("--layers="));
     } else if (word.rfind("--limit=", 0) == 0) {
       const std::string pair = value("--limit=");
       const auto equals = pair.find('=');

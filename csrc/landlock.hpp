@@ -62,8 +62,10 @@ inline void allow(int ruleset, const std::string& path, std::uint64_t rights) {
   if (status != 0) throw std::runtime_error("landlock refused a rule for " + path + ": " + std::strerror(error));
 }
 
-// Returns the ABI version that was applied, 0 where the kernel has none. Needs no_new_privs.
-inline int restrict_self(const std::vector<std::string>& readable, const std::vector<std::string>& writable) {
+// Returns the ABI version that was applied, 0 where the kernel has none. Needs no_new_privs. Threads that run already are
+// not restricted. `executes`: what is readable may be executed as well; libraries are loaded without that.
+inline int restrict_self(const std::vector<std::string>& readable, const std::vector<std::string>& writable,
+                         bool executes) {
   const int abi = abi_version();
   if (abi == 0) return 0;
   RulesetAttr attributes{handled_rights(abi), 0, 0};
@@ -71,8 +73,8 @@ inline int restrict_self(const std::vector<std::string>& readable, const std::ve
   if (abi >= 6) attributes.scoped = 3;              // abstract sockets and signals outside this domain
   const std::size_t bytes = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
   const long ruleset = syscall(kCreateRuleset, &attributes, bytes, 0);
-  if (ruleset < 0) return 0;
-  const std::uint64_t handled = attributes.handled_access_fs;
+  if (ruleset < 0) throw std::runtime_error(std::string("landlock_create_ruleset failed: ") + std::strerror(errno));
+  const std::uint64_t handled = executes ? attributes.handled_access_fs : attributes.handled_access_fs & ~kExecute;
   for (const auto& path : readable) allow(static_cast<int>(ruleset), path, (kExecute | kReadFile | kReadDir) & handled);
   for (const auto& path : writable) allow(static_cast<int>(ruleset), path, handled);
   const long status = syscall(kRestrictSelf, ruleset, 0);

@@ -1,7 +1,7 @@
 // emulator-runner: the confined process that executes one program. It holds the program's inputs and what the program
 // writes, never an expected value; the evaluator reads results and CPU time from outside.
 //
-//   emulator-runner CONTROL_FD ARENA_FD TAPE_FD OBJECT THREADS EXTRA_MEMORY_BYTES CPU_SECONDS
+//   emulator-runner CONTROL_FD ARENA_FD TAPE_FD OBJECT THREADS EXTRA_MEMORY_BYTES CPU_SECONDS LAYERS
 #include <cfenv>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +30,7 @@ struct Options {
   const char* object;
   int threads;
   long long extra_memory_bytes, cpu_seconds;
+  confine::Layers layers;
 };
 
 [[noreturn]] void fail(ReportKind kind, const std::string& why) {
@@ -41,7 +42,7 @@ struct Options {
 
 Options parse(char** argv) {
   return {std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), argv[4],
-          std::atoi(argv[5]), std::atoll(argv[6]), std::atoll(argv[7])};
+          std::atoi(argv[5]), std::atoll(argv[6]), std::atoll(argv[7]), confine::Layers::parse(argv[8])};
 }
 
 emulator::Tape read_tape(int fd) {
@@ -74,6 +75,7 @@ int restrict_resources(const Options& options) {
   confine::Request request;
   request.profile = "program";
   request.readable = {options.object};
+  request.layers = options.layers;
   request.limits = {{"memory_bytes", address_space_bytes() + options.extra_memory_bytes},
                     {"cpu_s", options.cpu_seconds},
                     {"file_bytes", 0}};
@@ -138,8 +140,8 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
   ready.kind = ReportKind::kReady;
   const int landlock_abi = restrict_resources(options);
   auto& launcher = *new emulator::Launcher(options.threads);
-  confine::set_limit("processes", 0);  // after the helper threads, which count as processes
-  const bool confined = confine::seccomp::loading_program(options.control_fd).install();
+  if (options.layers.rlimits) confine::set_limit("processes", 0);  // after the helper threads, which count as processes
+  const bool confined = options.layers.seccomp && confine::seccomp::loading_program(options.control_fd).install();
   ready.flags = landlock_abi << 1 | (confined ? 1 : 0);
 
   auto& module = *new emulator::Module;
@@ -157,14 +159,13 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) {
+  if (argc != 9) {
     std::fprintf(stderr, "emulator-runner is started by evaluator.devices.cpu; it is no command of its own\n");
     return 2;
   }
-  const Options options = parse(argv);
-  emulator::control_fd = options.control_fd;
+  emulator::control_fd = std::atoi(argv[1]);
   try {
-    run(options);
+    run(parse(argv));
   } catch (const std::bad_alloc&) {
     fail(ReportKind::kOutOfMemory, "out of memory");
   } catch (const std::exception& error) {

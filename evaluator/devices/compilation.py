@@ -134,7 +134,7 @@ def _build(job: _Job, units: list[list[int]]) -> tuple[CompilerRun, bytes]:
         if run.exit_code != 0:
             return run, b""
     command = [job.tools.compiler, *_LINK, *map(str, objects), "-lgcc", "-o", str(program)]
-    run = toolchain.run_confined(job.tools, command, [], job.folder, job.limits.compile_s)
+    run = _run(job, command, [])
     return run, program.read_bytes() if run.exit_code == 0 else b""
 
 
@@ -148,4 +148,9 @@ def _compile_unit(
     source.write_text(translation_unit.write(modules, job.lowered, job.numbers))
     command = [job.tools.compiler, *job.tools.flags, f"-std={standard}", *toolchain.shim_arguments(job.tools, shim)]
     command += [*mode, str(source), *libraries, "-o", str(target)]
-    return toolchain.run_confined(job.tools, command, [shim], job.folder, job.limits.compile_s)
+    return _run(job, command, [shim])
+
+
+def _run(job: _Job, command: list[str], readable: list[pathlib.Path]) -> CompilerRun:
+    limits = job.limits
+    return toolchain.run_confined(job.tools, command, readable, job.folder, limits.compile_s, limits.confinement)

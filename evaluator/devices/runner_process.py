@@ -9,10 +9,12 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Sequence
 
+from evaluator import confinement
 from evaluator.devices import faults, installed
 from evaluator.devices.faults import Kind, Report
-from evaluator.records import Outcome, ProgramFault, Rung
+from evaluator.records import LAYERS, Outcome, ProgramFault, Rung
 
 _COMMAND = struct.Struct("<IIIIQ")
 _RUN, _REPLAY, _STOP, _FORGET = 1, 2, 3, 4
@@ -29,7 +31,15 @@ class RunnerProcess:
     """Owns the process and the shared memory. After a fault it is dead; nothing it held is reused."""
 
     def __init__(
-        self, object_path: str, tape: bytes, shared_bytes: int, *, threads: int, static_shared_bytes: int, cpu_s: float
+        self,
+        object_path: str,
+        tape: bytes,
+        shared_bytes: int,
+        *,
+        threads: int,
+        static_shared_bytes: int,
+        cpu_s: float,
+        layers: Sequence[str] = LAYERS,
     ):
         arena = os.memfd_create("arena", os.MFD_CLOEXEC)
         tape_file = os.memfd_create("tape", os.MFD_CLOEXEC)
@@ -41,7 +51,8 @@ class RunnerProcess:
             self.memory = mmap.mmap(arena, shared_bytes)
             with open(tape_file, "wb", closefd=False) as file:
                 file.write(tape)
-            self._process = _start(there.fileno(), arena, tape_file, object_path, threads, static_shared_bytes, cpu_s)
+            files = (there.fileno(), arena, tape_file)
+            self._process = _start(*files, object_path, threads, static_shared_bytes, cpu_s, layers)
         finally:
             there.close()
             os.close(arena)
@@ -133,11 +144,19 @@ class RunnerProcess:
 
 
 def _start(
-    control: int, arena: int, tape: int, object_path: str, threads: int, static_shared_bytes: int, cpu_s: float
+    control: int,
+    arena: int,
+    tape: int,
+    object_path: str,
+    threads: int,
+    static_shared_bytes: int,
+    cpu_s: float,
+    layers: Sequence[str],
 ) -> subprocess.Popen:
     runner = str(installed.path("emulator-runner"))
     memory = _HEAP_BYTES + threads * _THREAD_BYTES
     command = [runner, *map(str, (control, arena, tape)), object_path, *map(str, (threads, memory, round(cpu_s)))]
+    command.append(",".join(confinement.checked(layers)))
     # Static shared memory lies at a fixed distance from the thread pointer; glibc keeps this much room for it.
     environment = {"GLIBC_TUNABLES": f"glibc.rtld.optional_static_tls={static_shared_bytes + 4096}", "LC_ALL": "C"}
     return subprocess.Popen(

@@ -1,12 +1,12 @@
 """A session: one compiled plan in one confined process, run and replayed on inputs that the caller gives."""
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import numpy as np
 
+from evaluator import confinement
 from evaluator.devices import faults, layout
 from evaluator.devices.compilation import CompiledObject
 from evaluator.devices.layout import SharedBuffers
@@ -65,13 +65,13 @@ class Session:
             threads=threads,
             static_shared_bytes=compiled.compiled.facts.thread_local_bytes,
             cpu_s=_cpu_budget_s(limits, threads),
+            layers=limits.confinement,
         )
         if is_fault(self._runner.ready):
             self._runner.close()
             raise faults.fault(self._runner.ready, self._plan, compiled.compiled.path, Rung.LAUNCH)
-        if not self.confinement["seccomp"]:
-            message = "this system offers no seccomp filters: native code of programs is confined by limits alone"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        in_force = {"rlimits": "rlimits" in limits.confinement, **self.confinement}
+        confinement.warn("the emulator", (layer for layer, held in in_force.items() if not held))
         self._buffers = SharedBuffers(self._plan, self._runner.memory)
         self._guard = "right"
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee

@@ -8,15 +8,18 @@ import pathlib
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 
-from evaluator.devices import installed
-from evaluator.records import Outcome, ProgramFault, Rung
+from evaluator import confinement
+from evaluator.devices import bounded_run, installed
+from evaluator.records import LAYERS, Outcome, ProgramFault, Rung
 
 _COMPILER_MEMORY_BYTES = 4 << 30
 _COMPILER_FILE_BYTES = 256 << 20
+_COMPILER_STACK_BYTES = 64 << 20  # what gcc asks for itself, where it may
+_MOST_ERROR_BYTES = 4 << 20
 _WALL_PER_CPU_SECOND = 8.0  # other work on the machine may take most of a core
 
 # Undefined behaviour that the device does not have: wrapped integers, aliased pointers, dereferenced null pointers.
@@ -100,35 +103,49 @@ def find(preferred: str | None = None) -> Toolchain:
     raise ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message)
 
 
-def _confinement(toolchain: Toolchain, readable: list[pathlib.Path], folder: pathlib.Path, cpu_s: float) -> list[str]:
-    prefix = pathlib.Path(toolchain.compiler).parent.parent
-    system = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store", str(prefix)]
+def _confinement(
+    toolchain: Toolchain,
+    readable: Sequence[pathlib.Path],
+    folder: pathlib.Path,
+    cpu_s: float,
+    layers: Sequence[str] = LAYERS,
+) -> list[str]:
+    system = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store"]
+    own = [*_compilers_folders(pathlib.Path(toolchain.compiler)), installed.path("include"), *readable]
     words = [str(installed.path("confined-exec")), "--profile=compiler", "--write=/dev/null", f"--write={folder}"]
-    words += [f"--read={path}" for path in (*system, str(installed.path("include")), *map(str, readable))]
+    words += [f"--read={path}" for path in (*system, *map(str, own))]
     words += [f"--limit=cpu_s={max(1, round(cpu_s))}", f"--limit=memory_bytes={_COMPILER_MEMORY_BYTES}"]
-    return [*words, f"--limit=file_bytes={_COMPILER_FILE_BYTES}", "--"]
+    words += [f"--limit=file_bytes={_COMPILER_FILE_BYTES}", f"--limit=stack_bytes={_COMPILER_STACK_BYTES}"]
+    return [*words, f"--layers={','.join(confinement.checked(layers))}", "--"]
+
+
+def _compilers_folders(compiler: pathlib.Path) -> list[pathlib.Path]:
+    """Where the compiler's own files lie. A prefix that holds more than programs is not opened as a whole."""
+    prefix = compiler.parent.parent
+    if prefix in (pathlib.Path.home(), *pathlib.Path.home().parents):
+        return [prefix / name for name in ("bin", "lib", "lib64", "libexec", "include")]
+    return [prefix]
 
 
 def run_confined(
-    toolchain: Toolchain, arguments: list[str], readable: list[pathlib.Path], folder: pathlib.Path, cpu_s: float
+    toolchain: Toolchain,
+    arguments: list[str],
+    readable: Sequence[pathlib.Path],
+    folder: pathlib.Path,
+    cpu_s: float,
+    layers: Sequence[str] = LAYERS,
 ) -> CompilerRun:
-    """Run a command in `folder` that may read system folders and `readable`, and write `folder` alone."""
+    """Run a command in `folder` that may read system folders and `readable`, and write `folder` alone.
+
+    Nothing that it started is left when this returns.
+    """
+    confinement.warn("the compiler", confinement.missing(layers))
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(folder), "LC_ALL": "C"}
-    process = subprocess.Popen(
-        _confinement(toolchain, readable, folder, cpu_s) + arguments,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        _, errors = process.communicate(timeout=cpu_s * _WALL_PER_CPU_SECOND)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        _, errors = process.communicate()
-    return CompilerRun(process.returncode, errors.decode("utf-8", "replace"))
+    command = _confinement(toolchain, readable, folder, cpu_s, layers) + arguments
+    wall_s = cpu_s * _WALL_PER_CPU_SECOND
+    exit_code, errors = bounded_run.run(command, folder, environment, wall_s, _MOST_ERROR_BYTES)
+    flooded = len(errors) > _MOST_ERROR_BYTES  # an end of our doing, and a fault of the text
+    return CompilerRun(1 if flooded else exit_code, errors.decode("utf-8", "replace"))
 
 
 def precompiled_shim(toolchain: Toolchain, cache: pathlib.Path, standard: str) -> pathlib.Path:

@@ -50,12 +50,13 @@ class Tracer:
             self._spare = None
 
     def trace(
-        self, text: str, arrays: Sequence[Array], outputs: Sequence[Output], parameters: Sequence[Array] = ()
+        self, text: str, arrays: Sequence[Array], outputs: Sequence[Output] | None, parameters: Sequence[Array] = ()
     ) -> Plan:
         """The plan of `text`, a program that has passed the screen.
 
         `arrays` are the arguments of `forward` in order. A task may give its parameters apart: more than 12 of them
-        arrive as one dict by their original names. `outputs` are the shapes and dtypes that forward must return.
+        arrive as one dict by their original names. `outputs` are the shapes and dtypes that forward must return; None: it
+        may return any.
         Raises ProgramFault (trace_error, refused, wrong_shape, launch_error, compile_error, out_of_memory, timeout),
         and RuntimeError where the sandbox itself cannot start.
         """
@@ -67,7 +68,8 @@ class Tracer:
         _check_inputs(plan, [*arrays, *parameters])
         _check_sources(plan, c_names, text)
         _check_memory(plan, self._limits)
-        _check_outputs(plan, outputs, text)
+        if outputs is not None:
+            _check_outputs(plan, outputs, text)
         return plan
 
     def _take(self) -> TracerProcess:
@@ -80,13 +82,14 @@ class Tracer:
         return self._start()
 
     def _start(self) -> TracerProcess:
-        return TracerProcess(cpu_s=math.ceil(self._limits.trace_s) + 1, memory_bytes=MEMORY_BYTES)
+        cpu_s = math.ceil(self._limits.trace_s) + 1
+        return TracerProcess(cpu_s=cpu_s, memory_bytes=MEMORY_BYTES, layers=self._limits.confinement)
 
 
 def trace(
     text: str,
     arrays: Sequence[Array],
-    outputs: Sequence[Output],
+    outputs: Sequence[Output] | None,
     limits: Limits | None = None,
     parameters: Sequence[Array] = (),
 ) -> Plan:

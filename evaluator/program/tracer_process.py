@@ -8,12 +8,13 @@ import selectors
 import subprocess
 import sys
 import time
-import warnings
+from collections.abc import Sequence
 from typing import Any
 
+from evaluator import confinement
 from evaluator.program.plan_reader import MAX_TEXT_BYTES
-from evaluator.program.tracer.child import READY, UNCONFINED
-from evaluator.records import Outcome, ProgramFault, Rung
+from evaluator.program.tracer.child import READY
+from evaluator.records import LAYERS, Outcome, ProgramFault, Rung
 
 _START_S = 30.0  # for an interpreter on a crowded machine; only our own code runs before the child is ready
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from evaluator.program.tracer import child; child.main()"
@@ -22,10 +23,21 @@ _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from evaluator.program.tra
 class TracerProcess:
     """A context manager around one child process, which serves one request and ends."""
 
-    def __init__(self, cpu_s: int, memory_bytes: int):
+    def __init__(self, cpu_s: int, memory_bytes: int, layers: Sequence[str] = LAYERS):
+        names = ",".join(confinement.checked(layers))
         package_root = str(pathlib.Path(__file__).resolve().parents[2])
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, package_root, _core_path(), str(cpu_s), str(memory_bytes)],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                _BOOT,
+                package_root,
+                _core_path(),
+                *map(str, (cpu_s, memory_bytes)),
+                names,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -116,16 +128,11 @@ class TracerProcess:
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            state = os.read(self._process.stdout.fileno(), 1) if selector.select(_START_S) else b""
-        if state == UNCONFINED:
-            warnings.warn(
-                "this kernel has no seccomp filters: programs are traced with rlimits and the AST check alone",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        elif state != READY:
+            said = os.read(self._process.stdout.fileno(), 256) if selector.select(_START_S) else b""
+        if not said.startswith(READY):
             code = self._process.poll()
             raise RuntimeError(f"the tracer process did not start (exit code {code}); try: {' '.join(self._command())}")
+        confinement.warn("the tracer", filter(None, said.removeprefix(READY).decode().strip().split(",")))
 
     def _command(self) -> list[str]:
         arguments = self._process.args

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.util
 import json
-import logging
 import marshal
 import os
 import re
@@ -15,11 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator import confinement
 from evaluator.devices.cuda import stubs, toolkit
 from evaluator.devices.cuda.headers import bundled
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
-
-logger = logging.getLogger(__name__)
 
 _END_S = 1.0  # from the end of its output to that of the process
 _START_S = 60.0  # a crowded machine; only our own text is compiled before the child is ready
@@ -151,6 +149,7 @@ class Compiler:
             "warm_up": "-arch=sm_90",
             "readable": [*folders, "/dev/null"],
             "limits": {"memory_bytes": _MEMORY_BYTES, "file_bytes": 0},
+            "layers": confinement.checked(self._limits.confinement),
         }
 
     def _become_ready(self, ready: dict) -> None:
@@ -162,8 +161,7 @@ class Compiler:
                 self.version = (major, minor)
             case _:
                 raise _Lost("its first reply lacks missing or version")
-        if missing:
-            logger.warning("this kernel lacks %s: NVRTC runs less confined", " and ".join(map(str, missing)))
+        confinement.warn("NVRTC", map(str, missing))
 
     def _made(self, reply: dict, cubin: bytes, names: Sequence[str]) -> Compiled:
         match reply:

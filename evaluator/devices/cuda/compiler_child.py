@@ -15,13 +15,14 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 
 def main() -> None:
-    """Body of the child: one argument, a JSON object with core, nvrtc, readable and limits."""
+    """Body of the child: one argument, a JSON object with core, nvrtc, warm_up, readable, limits and layers."""
     setup = json.loads(sys.argv[-1])
     core = _load(setup["core"])
     try:
         nvrtc = core.Nvrtc(setup["nvrtc"])
         nvrtc.compile('extern "C" __global__ void warm_up() {}', "warm_up.cu", [setup["warm_up"]], {}, [])
-        missing = core.confine("compiler", readable=setup["readable"], limits=setup["limits"])["missing"]
+        walls = {name: setup[name] for name in ("readable", "limits", "layers")}
+        missing = core.confine("nvrtc", **walls)["missing"]
     except Exception as error:
         _send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
         return

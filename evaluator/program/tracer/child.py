@@ -1,7 +1,7 @@
 """The process that runs a program's `forward` on symbolic arrays. It confines itself before it reads the program.
 
-Protocol: it writes READY once it is confined (UNCONFINED where the kernel cannot), reads one request (marshal: it comes
-from the evaluator), writes one reply (JSON: the program may have taken this process over) and ends.
+Protocol: once it is confined it writes READY, the layers that are not in force and a newline, reads one request
+(marshal: it comes from the evaluator), writes one reply (JSON: the program may have taken this process over) and ends.
 """
 
 import marshal
@@ -17,16 +17,15 @@ from evaluator.program.tracer.namespaces import program_globals
 from evaluator.program.tracer.recorder import PROGRAM_FILE, Recorder
 from evaluator.program.tracer.scalars import dtype_of
 
-READY = b"R"
-UNCONFINED = b"U"
+READY = b"ready without: "
 _HAS_VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
 def main() -> None:
     """Body of the child: arguments are the path of the extension and the limits, as text."""
-    core_path, cpu_s, memory_bytes = sys.argv[-3], int(sys.argv[-2]), int(sys.argv[-1])
-    missing = confine(core_path, cpu_s=cpu_s, memory_bytes=memory_bytes)
-    os.write(1, UNCONFINED if "seccomp" in missing else READY)
+    core_path, cpu_s, memory_bytes, layers = *sys.argv[-4:-3], int(sys.argv[-3]), int(sys.argv[-2]), sys.argv[-1]
+    missing = confine(core_path, cpu_s, memory_bytes, layers.split(",") if layers else [])
+    os.write(1, READY + ",".join(missing).encode() + b"\n")
     request = marshal.loads(_read_all(0))
     _write_all(1, dumps(_reply(request)).encode("utf-8", "surrogatepass"))
     os._exit(0)  # whatever the program left behind does not run at interpreter exit

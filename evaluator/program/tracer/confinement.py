@@ -3,8 +3,8 @@
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 
-def confine(core_path: str, cpu_s: int, memory_bytes: int) -> list[str]:
-    """Confines this process and returns what the kernel lacks, of "landlock" and "seccomp".
+def confine(core_path: str, cpu_s: int, memory_bytes: int, layers: list[str]) -> list[str]:
+    """Confines this process by `layers` and returns those that are not in force.
 
     `core_path` is the file of `evaluator._core`, because the interpreter runs without site-packages. It is loaded
     without importlib.util, whose own imports would double the child's start-up time.
@@ -15,4 +15,4 @@ def confine(core_path: str, cpu_s: int, memory_bytes: int) -> list[str]:
     core.__spec__ = spec  # pybind11 reads it while the module initialises
     loader.exec_module(core)
     limits = {"cpu_s": cpu_s, "memory_bytes": memory_bytes, "file_bytes": 0, "open_files": 3, "processes": 0}
-    return list(core.confine("tracer", limits=limits)["missing"])
+    return list(core.confine("tracer", limits=limits, layers=layers)["missing"])

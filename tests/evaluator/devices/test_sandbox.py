@@ -280,14 +280,15 @@ def test_compiler_profile_writes_only_where_it_may(tmp_path):
 def test_limits_only_shrink():
     body = "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
     body += "core.confine('compiler', limits={'cpu_s': 9})\nprint(resource.getrlimit(resource.RLIMIT_CPU)[0])"
-    run = confined("compiler", body, ", limits={'cpu_s': 5, 'open_files': 50}")
+    run = confined("compiler", body, ", limits={'cpu_s': 5, 'open_files': 50}, layers=['rlimits']")
     assert run.stdout.split()[-2:] == ["5", "5"], run.stderr
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("core.confine('nobody')", "unknown profile 'nobody': expected tracer, compiler or program"),
+        ("core.confine('nobody')", "unknown profile 'nobody': expected tracer, compiler, nvrtc, program or gpu"),
+        ("core.confine('tracer', layers=['walls'])", "unknown layer 'walls': expected rlimits, landlock or seccomp"),
         ("core.confine('tracer', limits={'cpu': 1})", "unknown limit 'cpu': expected one of cpu_s"),
         ("core.confine('tracer', limits={'cpu_s': -1})", "limit cpu_s is negative"),
     ],

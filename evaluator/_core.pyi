@@ -1,7 +1,7 @@
 """Types of the C++ core; `csrc/bindings.cpp` says what is in it."""
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -153,3 +153,30 @@ class Cublas:
         b: CublasMatrix,
         out: CublasMatrix,
     ) -> None: ...
+
+Place = tuple[int, int]  # number of the caller's buffer, offset in bytes
+
+class CudaProgram:
+    def __init__(self, cubins: Sequence[bytes], bytes: Sequence[int]) -> None: ...
+    def add_launch(
+        self,
+        module: int,
+        kernel: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        arguments: Sequence[Place | bytes],
+    ) -> None: ...
+    def add_fill(self, to: Place, pattern: bytes, count: int) -> None: ...
+    def add_copy(self, source: Place, target: Place, bytes: int) -> None: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def bytes(self) -> list[int]: ...
+    def queue(self, stream: int, buffers: Sequence[int], first: int, last: int) -> None: ...
+
+def keep_cuda_program(key: str, program: CudaProgram) -> None: ...
+def keep_host_program(
+    key: str, run: Callable[[list[memoryview], list[memoryview]], None], bytes: Sequence[int]
+) -> None: ...
+def xla_handlers() -> dict[str, object]: ...

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "driver.hpp"
+#include "fill.hpp"
 
 namespace cuda {
 
@@ -74,19 +74,7 @@ class Device {
 
   // Repeats the bytes of `pattern` (1, 2, 4 or 8 of them) `count` times from `address`.
   void fill(DevicePointer address, const std::string& pattern, std::size_t count) const {
-    if (count == 0) return;
-    std::uint32_t words[2] = {};
-    std::memcpy(words, pattern.data(), std::min<std::size_t>(pattern.size(), sizeof words));
-    switch (pattern.size()) {
-      case 1: return check(driver_.set_d8(address, static_cast<unsigned char>(words[0]), count, stream_), "cuMemsetD8");
-      case 2:
-        return check(driver_.set_d16(address, static_cast<unsigned short>(words[0]), count, stream_), "cuMemsetD16");
-      case 4: return check(driver_.set_d32(address, words[0], count, stream_), "cuMemsetD32");
-      case 8:  // low and high halves as two columns of a table that is two words wide
-        check(driver_.set_2d_d32(address, 8, words[0], 1, count, stream_), "cuMemsetD2D32");
-        return check(driver_.set_2d_d32(address + 4, 8, words[1], 1, count, stream_), "cuMemsetD2D32");
-      default: throw std::invalid_argument("a pattern has 1, 2, 4 or 8 bytes, not " + std::to_string(pattern.size()));
-    }
+    cuda::fill(driver_, stream_, address, pattern, count);
   }
   void copy(DevicePointer target, DevicePointer source, std::size_t bytes) const {
     if (bytes > 0) check(driver_.copy_device_to_device(target, source, bytes, stream_), "cuMemcpyDtoD");

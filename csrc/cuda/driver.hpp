@@ -103,6 +103,7 @@ class Driver {
 
   int (*stream_create)(Handle*, unsigned);
   int (*stream_query)(Handle);
+  int (*stream_context)(Handle, Handle*);
   int (*stream_begin_capture)(Handle, unsigned);
   int (*stream_end_capture)(Handle, Handle*);
   int (*graph_instantiate)(Handle*, Handle, unsigned long long);
@@ -151,6 +152,7 @@ class Driver {
     library_.find("cuMemSetAccess", memory_set_access);
     library_.find("cuStreamCreate", stream_create);
     library_.find("cuStreamQuery", stream_query);
+    library_.find("cuStreamGetCtx", stream_context);
     library_.find("cuStreamBeginCapture_v2", stream_begin_capture);
     library_.find("cuStreamEndCapture", stream_end_capture);
     library_.find("cuGraphInstantiateWithFlags", graph_instantiate);

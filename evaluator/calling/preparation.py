@@ -1,0 +1,61 @@
+"""From a program and a call's shapes to something that runs: traced in the sandbox, compiled, and kept."""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+
+from evaluator.calling.arguments import arrays_of
+from evaluator.calling.emulated import EmulatedProgram
+from evaluator.calling.queued import QueuedProgram
+from evaluator.calling.source import Source
+from evaluator.devices.cuda import machine
+from evaluator.program import plan as plans
+from evaluator.program.plan import Plan
+from evaluator.program.screen import screen
+from evaluator.program.trace import trace
+from evaluator.records import Limits
+from evaluator.tasks.task import Array
+
+Prepared = EmulatedProgram | QueuedProgram
+Shape = tuple[tuple[int, ...], str]  # shape, dtype
+
+
+class Preparation:
+    """The prepared forms of one program, by the shapes of its calls. For any number of threads."""
+
+    def __init__(self, source: Source, limits: Limits | None = None, architecture: int | None = None):
+        """`architecture`: of the GPU, 90 for sm_90; read off this machine's first one where it is not given."""
+        self.source = source
+        self._limits = limits or Limits.for_device(source.device)
+        self._architecture = architecture
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Shape, ...], Prepared] = {}
+
+    def of(self, shapes: Sequence[Shape]) -> Prepared:
+        """The program for arguments of these shapes. Raises Unverified, TypeError and ProgramFault."""
+        key = tuple((tuple(shape), dtype) for shape, dtype in shapes)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._prepared(arrays_of(self.source, key))
+            return self._known[key]
+
+    def _prepared(self, arrays: Sequence[Array]) -> Prepared:
+        screen(self.source.text, self._limits)
+        inputs = [array for array in arrays if not array.parameter]
+        parameters = [array for array in arrays if array.parameter]
+        plan = trace(self.source.text, inputs, None, self._limits, parameters)
+        if self.source.device == "cpu":
+            return EmulatedProgram(plan, self._limits, self.source.name)
+        return QueuedProgram(plan, self._architecture or _architecture(), self._limits)
+
+
+def key_of(source: Source, plan: Plan) -> str:
+    """Names what a call does, on its device, the same in every process."""
+    return hashlib.sha256(f"{source.device}\n{plans.to_json(plan)}".encode()).hexdigest()
+
+
+def _architecture() -> int:
+    driver = machine.driver()
+    if driver is None or not driver.gpus:
+        raise RuntimeError("device 'cuda' needs an NVIDIA GPU and its driver: there is none; pass device='cpu'")
+    return driver.gpus[0].architecture

@@ -1,9 +1,11 @@
 """`python -m evaluator mutants`: derives faulty programs from correct ones and counts which the judge catches."""
 
 import argparse
+import math
 import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -41,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--draws", type=int, default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
     add("--slowest-ms", type=float, default=40.0, metavar="T", help="programs that run longer are left out (40)")
     add("--workers", type=int, default=1, metavar="N")
+    add("--minutes", type=float, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
     add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
     add("--json", action="store_true", help="one line per mutant on stdout")
 
@@ -64,25 +67,26 @@ def run(options: argparse.Namespace) -> int:
         results = Results(settings, options.out)
     except WrongFile as error:
         raise WrongUse(str(error)) from error
+    until_s = time.monotonic() + 60 * options.minutes
     workers = 1 if options.device == "cuda" else max(1, options.workers)
     with results, Crew(workers, settings) as crew:
-        failures = _examine(crew, results, texts)
+        failures = _examine(crew, results, texts, until_s)
         chosen = _chosen(mutants, results, texts, options)
-        failures += _try(crew, results, texts, chosen, options.json)
+        failures += _try(crew, results, texts, chosen, until_s, options.json)
     trials = [results.trials[mutant.id] for mutant in chosen if mutant.id in results.trials]
     _show(trials, mutants, kinds, results, failures, sys.stderr if options.json else sys.stdout)
     survive = any(trial.exposed and not trial.caught for trial in trials)
     return OURS if failures else SURVIVORS if survive else OK
 
 
-def _examine(crew: Crew, results: Results, texts: dict[Path, str]) -> list[Failure]:
+def _examine(crew: Crew, results: Results, texts: dict[Path, str], until_s: float) -> list[Failure]:
     """Runs each program once that is not known yet."""
     batches = [
         Batch(str(path), text, catalog.get(path.resolve().parent.name))
         for path, text in texts.items()
         if sha256(text) not in results.originals
     ]
-    return _gathered(crew, results, batches, len(batches), "program", quiet=True)
+    return _gathered(crew.records(batches, until_s), results, len(batches), "program")
 
 
 def _chosen(
@@ -98,7 +102,12 @@ def _chosen(
 
 
 def _try(
-    crew: Crew, results: Results, texts: dict[Path, str], chosen: Sequence[Mutant], print_json: bool
+    crew: Crew,
+    results: Results,
+    texts: dict[Path, str],
+    chosen: Sequence[Mutant],
+    until_s: float,
+    print_json: bool,
 ) -> list[Failure]:
     """Tries what is not known yet, program after program, so that a task's expected values are kept."""
     left = [mutant for mutant in chosen if mutant.id not in results.trials]
@@ -107,21 +116,26 @@ def _try(
         own = [mutant for mutant in left if mutant.program == str(path)]
         task = catalog.get(path.resolve().parent.name)
         batches += [Batch(str(path), text, task, tuple(own[i : i + BATCH])) for i in range(0, len(own), BATCH)]
-    return _gathered(crew, results, batches, len(left), "mutant", quiet=not print_json)
+    return _gathered(crew.records(batches, until_s), results, len(left), "mutant", print_json)
 
 
 def _gathered(
-    crew: Crew, results: Results, batches: Sequence[Batch], total: int, unit: str, quiet: bool
+    records: Iterable[Original | Trial | Failure],
+    results: Results,
+    total: int,
+    unit: str,
+    print_json: bool = False,
 ) -> list[Failure]:
+    """Keeps what comes; gives the failures."""
     failures = []
     with tqdm(total=total, unit=unit, desc=f"{unit}s", file=sys.stderr, disable=total == 0) as bar:
-        for record in crew.records(batches):
+        for record in records:
             if isinstance(record, Failure):
                 failures.append(record)
                 continue
             results.add(record)
             bar.update()
-            if isinstance(record, Trial) and not quiet:
+            if isinstance(record, Trial) and print_json:
                 print(to_json(record), flush=True)
     return failures
 

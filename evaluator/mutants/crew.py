@@ -1,7 +1,9 @@
 """Worker processes that try batches of mutants; records are handed out as they come."""
 
 import collections
+import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
@@ -49,14 +51,17 @@ class Crew:
         for worker in self._workers:
             worker.child.end(patience_s=0.0 if worker.batch else 2.0)
 
-    def records(self, batches: Sequence[Batch]) -> Iterator[Original | Trial | Failure]:
-        """What the workers find, in the order in which it comes."""
+    def records(self, batches: Sequence[Batch], until_s: float = math.inf) -> Iterator[Original | Trial | Failure]:
+        """What the workers find, in the order in which it comes. None is begun after `until_s` (monotonic clock)."""
         waiting = collections.deque(batches)
         while waiting or any(worker.batch for worker in self._workers):
+            if time.monotonic() >= until_s:
+                waiting.clear()
             for worker in self._workers:
                 if worker.batch is None and waiting:
                     _give(worker, waiting.popleft())
-            yield from self._collect()
+            if any(worker.batch for worker in self._workers):
+                yield from self._collect()
 
     def _collect(self) -> Iterator[Original | Trial | Failure]:
         busy = [worker for worker in self._workers if worker.batch is not None]
@@ -94,7 +99,5 @@ class Crew:
 def _give(worker: _Worker, batch: Batch) -> None:
     worker.batch = batch
     worker.deadline_s = time.monotonic() + SECONDS_A_MUTANT * (1 + len(batch.mutants))
-    try:
+    with contextlib.suppress(OSError):  # it died idle: the next look at its pipe says so
         worker.child.pipe.send(batch)
-    except OSError:
-        pass  # it died idle: the next look at its pipe says so

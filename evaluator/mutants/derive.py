@@ -1,10 +1,11 @@
 """Derives faulty programs from a correct one: one change each, of one of the kinds below."""
 
+import collections
 import dataclasses
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from evaluator.judge.seeds import derive as derive_seed
 from evaluator.mutants.kinds import arithmetic, control, launch, memory, precision
 from evaluator.mutants.program import Edit, Program
 from evaluator.program.identity import sha256
@@ -118,17 +119,19 @@ def in_turns(mutants: Sequence[Mutant], seed: int) -> list[Mutant]:
 
     A prefix of any length thus holds rare kinds and all programs. Equal seeds give equal orders.
     """
-    shuffled = sorted(mutants, key=lambda mutant: mutant.id)
-    random.Random(seed).shuffle(shuffled)
-    of_program: dict[tuple[str, str], int] = {}
-    ranked = []
-    for place, mutant in enumerate(shuffled):
-        key = mutant.kind, mutant.program
-        of_program[key] = of_program.get(key, 0) + 1
-        ranked.append((of_program[key], place, mutant))
-    of_kind: dict[str, int] = {}
-    turns = []
-    for _, place, mutant in sorted(ranked, key=lambda entry: entry[:2]):
-        of_kind[mutant.kind] = of_kind.get(mutant.kind, 0) + 1
-        turns.append((of_kind[mutant.kind], place, mutant))
-    return [mutant for _, _, mutant in sorted(turns, key=lambda entry: entry[:2])]
+    order = sorted(mutants, key=lambda mutant: derive_seed(seed, "mutants", mutant.id))
+    by_program = _in_rounds(order, lambda mutant: (mutant.kind, mutant.program))
+    return _in_rounds(by_program, lambda mutant: mutant.kind)
+
+
+def _in_rounds(mutants: Sequence[Mutant], group: Callable[[Mutant], Hashable]) -> list[Mutant]:
+    """First the first of every group, then the second of every group, and so on; else in the order given."""
+    seen: collections.Counter[Hashable] = collections.Counter()
+    rounds: list[list[Mutant]] = []
+    for mutant in mutants:
+        number = seen[group(mutant)]
+        seen[group(mutant)] += 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(mutant)
+    return [mutant for each in rounds for mutant in each]

@@ -77,7 +77,8 @@ class Program:
 
     def place(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Offsets of a Python node in the file."""
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def python(self, node: ast.expr | ast.stmt) -> str:

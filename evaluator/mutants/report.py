@@ -43,7 +43,9 @@ def count(trials: Iterable[Trial], derived: int) -> Count:
 
 def table(trials: Sequence[Trial], derived: Mapping[str, int]) -> str:
     """A line for each kind, in the order of `derived` (kind -> how many there are), and one for all."""
-    rows = [("kind", "derived", "tried", "refused", "same code", "unexposed", "exposed", "caught", "share", "caught as")]
+    rows = [
+        ("kind", "derived", "tried", "refused", "same code", "unexposed", "exposed", "caught", "share", "caught as")
+    ]
     for kind, total in derived.items():
         rows.append(_row(kind, count((trial for trial in trials if trial.kind == kind), total)))
     rows.append(_row("all", count(trials, sum(derived.values()))))

@@ -1,4 +1,4 @@
-"""Results on disk: a line of JSON for the settings, then one for each program and each mutant. Runs are taken up again."""
+"""Results on disk: a line of JSON for the settings, then one for each program and each mutant."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ class Results:
     """What is known of programs and mutants, kept in a file where there is one. A context manager."""
 
     def __init__(self, settings: Settings, path: Path | None = None):
-        """Reads what `path` holds, without a last line that is cut off. WrongFile where that is not of these settings."""
+        """Reads what `path` holds but a last line that is cut off. WrongFile where that is not of these settings."""
         self.originals: dict[str, Original] = {}  # by digest
         self.trials: dict[str, Trial] = {}  # by id of the mutant
         self._file = None

@@ -11,8 +11,8 @@ from evaluator.mutants.program import Program
 from evaluator.program.cuda_tokens import Kind
 
 TYPES = frozenset(
-    "auto bool char double float float2 float3 float4 half half2 int int2 int4 long longlong2 short signed size_t uint2 "  # noqa: SIM905
-    "uint4 unsigned void __half __half2".split()
+    "auto bool char double float float2 float3 float4 half half2 int int2 int4 long short signed size_t "  # noqa: SIM905
+    "uint2 uint4 unsigned void __half __half2".split()
 )
 FLOATING = frozenset({"float", "double", "float2", "float3", "float4"})
 BUILT_IN = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
@@ -48,15 +48,17 @@ def binary(p: Program, *operators: str) -> Iterator[int]:
 def comparisons(p: Program) -> Iterator[int]:
     """Indices of < <= > >= that compare, template brackets left out."""
     for i in binary(p, *COMPARISONS):
-        before = p.word(i - 1)
-        if before in ("fragment", "template", "operator") or before.endswith("_cast"):
+        if p.word(i) == ">" and any(_opens_template(p, j) for j in range(max(1, i - 16), i)):
             continue
-        closes_template = p.word(i) == ">" and any(
-            p.word(j) == "<" and (p.word(j - 1) in ("fragment", "template") or p.word(j - 1).endswith("_cast"))
-            for j in range(max(1, i - 16), i)
-        )
-        if not closes_template:
+        if not _opens_template(p, i):
             yield i
+
+
+def _opens_template(p: Program, index: int) -> bool:
+    """Whether a `<` follows a word for templates, or stands in `name<one>(`."""
+    before, one_argument = p.word(index - 1), (p.word(index + 2), p.word(index + 3)) == (">", "(")
+    known = before in ("fragment", "template", "operator") or before.endswith("_cast")
+    return p.word(index) == "<" and (known or one_argument)
 
 
 def primary_end(p: Program, first: int) -> int:

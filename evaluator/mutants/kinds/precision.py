@@ -72,7 +72,12 @@ def _rounded_sums(p: Program, bits: tuple[int, int]) -> Iterator[Edit]:
 def _rounded_reads(p: Program, bits: tuple[int, int]) -> Iterator[Edit]:
     arrays = {each.name for each in syntax.declared(p) if each.indirect and each.type == "float"}
     for i in range(len(p.spots) - 1):
-        if p.word(i) not in arrays or p.word(i + 1) != "[" or i + 1 not in p.partner or p.word(i - 1) in ("float", "*", "&"):
+        if (
+            p.word(i) not in arrays
+            or p.word(i + 1) != "["
+            or i + 1 not in p.partner
+            or p.word(i - 1) in ("float", "*", "&")
+        ):
             continue
         behind = p.partner[i + 1] + 1
         while p.word(behind) == "[":

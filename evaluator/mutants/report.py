@@ -43,7 +43,7 @@ def count(trials: Iterable[Trial], derived: int) -> Count:
 
 def table(trials: Sequence[Trial], derived: Mapping[str, int]) -> str:
     """A line for each kind, in the order of `derived` (kind -> how many there are), and one for all."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("kind", "derived", "tried", "refused", "same code", "unexposed", "exposed", "caught", "share", "caught as")
     ]
     for kind, total in derived.items():

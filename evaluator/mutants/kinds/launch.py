@@ -1,6 +1,7 @@
 """Faults of the Python part: grid, block, shared memory, arguments, temporaries, launches left out."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -49,7 +50,7 @@ def arguments_swapped(p: Program) -> Iterator[Edit]:
     for call, function in _launches(p):
         values = _elements(call.args[2], function)
         arrays = _array_names(function)
-        for one, two in zip(values, values[1:], strict=False):
+        for one, two in itertools.pairwise(values):
             alike = (p.python(one) in arrays) == (p.python(two) in arrays)
             if alike and p.python(one) != p.python(two):
                 start, end = p.place(one)[0], p.place(two)[1]
@@ -63,10 +64,10 @@ def wrong_dimension(p: Program) -> Iterator[Edit]:
         index = _value(node.slice)
         if _is_shape(node.value) and isinstance(index, int):
             yield p.edit_python(node.slice, str(index - 1 if index > 0 else index + 1))
-    for node in _in_functions(p, ast.Assign):
-        target = node.targets[0]
-        if isinstance(target, ast.Tuple) and _is_shape(node.value):
-            for one, two in zip(target.elts, target.elts[1:], strict=False):
+    for given in _in_functions(p, ast.Assign):
+        target = given.targets[0]
+        if isinstance(target, ast.Tuple) and _is_shape(given.value):
+            for one, two in itertools.pairwise(target.elts):
                 start, end = p.place(one)[0], p.place(two)[1]
                 yield Edit(start, end, f"{p.python(two)}, {p.python(one)}")
 

@@ -16,6 +16,12 @@ from evaluator.records import Outcome
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
 
+# Where the class allows operands of eleven bits: so much worse than the reference, or than the exact values on operands
+# so rounded, which says what a heavy tail or a cancellation makes of rounding. bfloat16 is eight times as coarse.
+COARSE_FACTOR = 4.0
+COARSE_LEAST = 2.0**-10, 2.0**-8  # norm, element: for what is rounded between steps
+COARSE_MOST = 2.0**-7, 2.0**-5  # rounding that costs more than this excuses nothing
+
 # Relative spacing of each class: 23, 10 and 10 explicit bits. Half differs from TF32 in range alone.
 SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}
 
@@ -59,14 +65,17 @@ class Finding:
 
 
 def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
-    """The bound of one output of floats: the larger of 8 x the reference's own error and n_eps spacings."""
-    # TF32 and half round the operands once; sums are still float32, so the family's allowance does not scale with them.
-    coarse = 0.0 if precision == "fp32" else 4 * SPACING[precision]
-    allowed = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"] + coarse
-    return Bound(
-        norm=max(REFERENCE_FACTOR * reference.norm_error, allowed),
-        element=max(REFERENCE_FACTOR * reference.element_error, allowed),
-    )
+    """The bound of one output of floats: a multiple of the reference's own error, or so many spacings if that is more.
+
+    Below class fp32 operands may be rounded, once; sums are still float32.
+    """
+    spacings = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"]
+    own = reference.norm_error, reference.element_error
+    if precision == "fp32":
+        return Bound(*(max(REFERENCE_FACTOR * error, spacings) for error in own))
+    rounded = reference.operand_norm_error, reference.operand_element_error
+    limits = zip(own, rounded, COARSE_LEAST, COARSE_MOST, strict=True)
+    return Bound(*(spacings + min(most, max(least, COARSE_FACTOR * max(errors))) for *errors, least, most in limits))
 
 
 def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:

@@ -37,9 +37,10 @@ def main(pipe: Connection) -> None:
                 _examine(pipe, bench, *payload)
         except Exception as error:  # a reference may raise anything; a broken context makes every call raise
             broken = not faults.survived(bench.device)
-            pipe.send(("error", f"{type(error).__name__}: {error}", broken))
+            pipe.send(("error", _described(error, bench, broken), broken))
             if broken:
                 os._exit(0)  # nothing that would touch the context runs
+        bench.tidy()  # here, where no error holds what it had taken
 
 
 def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> None:
@@ -57,7 +58,6 @@ def _examine(pipe: Connection, bench, found: Findings, exam: Examination) -> Non
     except DeviceLost:  # here as well
         pipe.send(("done", told.plain(), None, True))
         os._exit(0)
-    bench.tidy()
     pipe.send(("done", told.plain(), fault, False))
 
 
@@ -84,6 +84,14 @@ class _Telling(Findings):
     def _tell(self, rung: Rung) -> None:
         self._told_s = time.monotonic()
         self._pipe.send(("rung", rung))
+
+
+def _described(error: Exception, bench, broken: bool) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError) and not broken:
+        free, total = bench.device.memory
+        text += f" {free / 1e9:.1f} of the device's {total / 1e9:.1f} GB were free then."
+    return text
 
 
 def _mute() -> None:

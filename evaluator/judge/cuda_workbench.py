@@ -76,6 +76,7 @@ class CudaWorkbench:
             lambda low, high: (run(source, cupy_nn, low), run(source, cupy_nn, high)),
             self.compare,
             integral=case == "integers",
+            coarse=task.precision != "fp32",
             smaller=lambda: inputs_for(task, _smallest_like(task, size), case, seed, CupySource()),
         )
 

@@ -50,6 +50,9 @@ class Accuracy:
     element_error: float
     dtype: str  # of the output
     usable: bool  # finite wherever the exact value fits the type
+    # Error of the exact values on operands rounded to TF32; 0 where the task's class asks for every bit of them.
+    operand_norm_error: float = 0.0
+    operand_element_error: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,18 +80,25 @@ def evaluate(
     compare: Compare,
     *,
     integral: bool,
+    coarse: bool = False,
     smaller: Callable[[], Sequence[Array]] | None = None,
 ) -> Expected:
     """What the reference gives on `inputs`. `integral`: they are integers, so look whether equality is due.
 
-    `smaller` draws inputs of the same kind but fewer elements: whether the reference is affine is then asked of those,
-    since the answer takes a dozen arrays in float64.
+    `coarse`: the task's class allows operands of eleven bits, so measure what these cost. `smaller` draws inputs of the
+    same kind but fewer elements: whether the reference is affine is then asked of those, since the answer takes a dozen
+    arrays in float64.
     """
     reference, exact = both(inputs, widened(inputs))
     exact = [x.astype(np.float64, copy=False) for x in exact]
     found = accuracies(reference, exact, compare)
     due = False
     del reference  # of gigabytes, perhaps
+    if coarse:
+        rounded = [to_tf32(x) for x in inputs]
+        _, near = both(rounded, widened(rounded))
+        found = tuple(_with_operands(*each, compare) for each in zip(found, near, exact, strict=True))
+        del rounded, near
     if integral and _whole(exact) and not any(one.norm_error for one in found):
         # With every operand's sign gone nothing cancels: this bounds every partial sum of a linear task.
         _, magnitudes = both(inputs, [np.abs(x) if x.dtype == np.float64 else x for x in widened(inputs)])
@@ -106,6 +116,23 @@ def accuracies(reference: Sequence[Array], exact: Sequence[Array], compare: Comp
 def widened(inputs: Sequence[Array]) -> list[Array]:
     """The same with floats in float64."""
     return [x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
+
+
+def to_tf32(x: Array) -> Array:
+    """float32 to the nearest of eleven significant bits, ties to even; other types as they are."""
+    if x.dtype != np.float32:
+        return x
+    bits = x.view(np.uint32)
+    return ((bits + 0x0FFF + ((bits >> 13) & 1)) & 0xFFFFE000).view(np.float32)
+
+
+def _with_operands(accuracy: Accuracy, near: Array, exact: Array, compare: Compare) -> Accuracy:
+    errors = compare(near, exact)
+    if not accuracy.dtype.startswith("float") or errors.mismatched:
+        return accuracy
+    return dataclasses.replace(
+        accuracy, operand_norm_error=errors.norm_error, operand_element_error=errors.element_error
+    )
 
 
 def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:

@@ -5,7 +5,7 @@ import pytest
 
 from evaluator import _core
 from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
-from evaluator.judge.expected import Expected, accuracies
+from evaluator.judge.expected import Expected, accuracies, evaluate
 from evaluator.records import Outcome
 
 RNG = np.random.default_rng(7)
@@ -124,3 +124,39 @@ def test_empty_and_scalar_outputs(shape):
     found = finding(exact, exact=exact)
     assert found.ok
     assert bounds_of(expected(exact=exact), "loss", "fp32")[0].norm > 0
+
+
+def product(left, right):
+    """The expected values of a product whose class is tf32, with what rounding its operands costs."""
+
+    def both(low, high):
+        return [low[0] @ low[1]], [high[0] @ high[1]]
+
+    return evaluate([left, right], both, _core.compare, integral=False, coarse=True)
+
+
+def shortened(x, bits):
+    """float32 with so few bits behind the point."""
+    drop = 23 - bits
+    return ((x.view(np.uint32) + (1 << drop - 1)) & np.uint32(0xFFFFFFFF << drop & 0xFFFFFFFF)).view(np.float32)
+
+
+@pytest.mark.parametrize("tail", [0.0, 3.0])
+def test_the_lower_class_allows_operands_of_eleven_bits_and_not_of_eight(tail):
+    left, right = (RNG.standard_normal(shape).astype(np.float32) for shape in ((48, 81), (81, 64)))
+    left *= np.exp(tail * RNG.standard_normal(left.shape)).astype(np.float32)  # a few elements carry each sum
+    answer = product(left, right)
+
+    def ok(bits):
+        seen = (shortened(left, bits).astype(np.float64) @ shortened(right, bits)).astype(np.float32)
+        return measure([seen], answer, "convolution", "tf32")[0].ok
+
+    assert ok(10)
+    assert not ok(7)
+
+
+def test_rounding_that_ruins_the_result_is_no_excuse():
+    left = np.array([[1e4, -1e4 + 0.3]], np.float32)
+    answer = product(left, np.ones((2, 1), np.float32))
+    assert answer.accuracies[0].operand_norm_error > 0.5
+    assert not measure([np.array([[0.2]], np.float32)], answer, "convolution", "tf32")[0].ok

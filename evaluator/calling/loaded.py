@@ -61,11 +61,9 @@ class Loaded:
         import cupy as cp
 
         device = given[0].__dlpack_device__()[1]
-        stream = cp.cuda.get_current_stream()
-        if torch is not None:
-            stream = cp.cuda.ExternalStream(torch.cuda.current_stream(device).cuda_stream, device)
-        with cp.cuda.Device(device), stream:
-            arrays = [self._contiguous(number, cp.from_dlpack(array)) for number, array in enumerate(given)]
+        with cp.cuda.Device(device), _stream(device, torch) as stream:
+            shared = [array if isinstance(array, cp.ndarray) else cp.from_dlpack(array) for array in given]
+            arrays = [self._contiguous(number, array) for number, array in enumerate(shared)]
             prepared = self._preparation.of([(array.shape, array.dtype.name) for array in arrays])
             assert isinstance(prepared, QueuedProgram)
             results = [cp.empty(view.shape, _dtype(prepared.plan, view)) for view in prepared.plan.outputs]
@@ -120,6 +118,15 @@ def load(
 def _default_device() -> str:
     driver = machine.driver()
     return "cuda" if driver is not None and driver.gpus else "cpu"
+
+
+def _stream(device: int, torch: Any) -> Any:
+    """The library's current stream, as one of CuPy's."""
+    import cupy as cp
+
+    if torch is None:
+        return cp.cuda.get_current_stream()
+    return cp.cuda.ExternalStream(torch.cuda.current_stream(device).cuda_stream, device)
 
 
 def _dtype(plan: Plan, view: View) -> np.dtype:

@@ -37,9 +37,7 @@ def _refuse_library_steps(plan: Plan) -> None:
     for step in plan.steps:
         if not isinstance(step, Launch | Fill | Copy):
             what = type(step).__name__.lower()
-            message = (
-                f"the program calls a library ({what}), which cannot be queued on a caller's stream; write a kernel"
-            )
+            message = f"the program has a library step ({what}), which no caller's stream can take; write a kernel"
             raise ProgramFault(Outcome.UNSUPPORTED, Rung.COMPILE, message, step.line)
 
 

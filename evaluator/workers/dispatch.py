@@ -16,6 +16,7 @@ from evaluator.program.identity import sha256
 from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
 
 ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
+REFUSALS = 10  # as is one that finds this many workers dead that were said to be ready
 IN_FLIGHT_PER_WORKER = 2  # one is judged while the verdict of another is being read
 
 JudgeOptions = Mapping[str, Any]  # arguments of `evaluator.judge.ladder.Judge`
@@ -29,7 +30,7 @@ class Worker(Protocol):
     """A judge in a process of its own, somewhere. It answers with the model of its device, then once for each job."""
 
     def begin(self, options: JudgeOptions, job: Job) -> None:
-        """Hands over a job and returns at once. Lost: it cannot take it."""
+        """Hands over a job and returns at once. Lost: it was gone before."""
 
     def receive(self) -> str | Verdict:
         """The next answer, which is there. Lost: there will be none."""
@@ -43,6 +44,7 @@ class _Ticket:
     job: Job
     options: JudgeOptions
     losses: int = 0  # workers that were lost while they held it
+    refusals: int = 0  # workers that were found dead when it came to them
     stranded_s: float | None = None  # since when no worker may take it, on the monotonic clock
 
 
@@ -112,14 +114,13 @@ class Dispatcher(abc.ABC):
 
     def completed(self) -> Iterator[tuple[Job, Verdict]]:
         while self.outstanding:
-            yield from self.poll()
+            self._step(None)
+            while self._done:
+                yield self._done.popleft()
 
     def poll(self, timeout_s: float | None = None) -> list[tuple[Job, Verdict]]:
         """What has ended; where nothing has, waits for one event (an answer, a loss, a deadline) or `timeout_s`."""
-        self._hire()
-        self._assign()
-        if not self._done:
-            self._collect(timeout_s)
+        self._step(timeout_s)
         done = list(self._done)
         self._done.clear()
         return done
@@ -130,6 +131,12 @@ class Dispatcher(abc.ABC):
         self._posts.clear()
         self._waiting.clear()
         self._done.clear()
+
+    def _step(self, timeout_s: float | None) -> None:
+        self._hire()
+        self._assign()
+        if not self._done:
+            self._collect(timeout_s)
 
     def _hire(self) -> None:
         for place in sorted(set(range(self._size())) - {post.place for post in self._posts}):
@@ -150,7 +157,18 @@ class Dispatcher(abc.ABC):
             try:
                 post.worker.begin(ticket.options, ticket.job)
             except Lost as error:
-                self._lose(post, str(error))
+                self._refused(post, ticket, str(error))
+
+    def _refused(self, post: _Post, ticket: _Ticket, reason: str) -> None:
+        """A worker that had died while it was idle is no loss to the job, which it never held."""
+        self._posts.remove(post)
+        ending = _end(post)
+        ticket.refusals += 1
+        if ticket.refusals < REFUSALS:
+            self._waiting.appendleft(ticket)
+        else:
+            message = f"{reason} ({ending}), {REFUSALS} times"
+            self._give_up(ticket, message, Outcome.EVALUATOR_ERROR, post.device_name or "")
 
     def _may_take(self, post: _Post, ticket: _Ticket) -> bool:
         wanted = self._wanted_model(ticket)

@@ -5,14 +5,16 @@ import signal
 import time
 from pathlib import Path
 
+from evaluator.judge.child import Child
 from evaluator.judge.findings import Findings
 from evaluator.records import Mode
 
 
 class Obedient:
-    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late. else: ok.
+    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late.
 
-    A verdict's seeds are (worker's process, seed of the judge).
+    child: starts a process, whose id is the last seed. meet FOLDER: waits for another worker there; the GPUs that it
+    sees are the message. A verdict's first two seeds are the worker's process and the seed of its judge.
     """
 
     def __init__(self, device="cpu", mode="quick", seed=0, limits=None, fails=False):
@@ -38,4 +40,16 @@ class Obedient:
             time.sleep(float(rest))
         found = Findings(task=job.task.id, size=job.size, device=self.device, mode=self.mode)
         found.seeds = [os.getpid(), self.seed]
+        if verb == "child":
+            self.child = Child(idle)
+            found.seeds.append(self.child.pid)
+        if verb == "meet":
+            (Path(rest) / str(os.getpid())).touch()
+            while len(list(Path(rest).iterdir())) < 2:
+                time.sleep(0.01)
+            found.notes.append(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
         return found.verdict(None)
+
+
+def idle(pipe):
+    pipe.recv()

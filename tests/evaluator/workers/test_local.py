@@ -5,29 +5,22 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
-from evaluator.judge.job import Job
 from evaluator.records import Outcome
-from evaluator.tasks.task import Array, Task
 from evaluator.workers.local import LocalPool
 
-TASK = Task(id="t", name="t", family="x", source="", sizes={"cpu": (Array("x", (1,)),)})
 HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def pool_of(monkeypatch):
-    monkeypatch.syspath_prepend(str(HERE))  # workers get this path and import the script from there
-    import scripted_judges
-
+def pool_of(scripted):
     pools = []
 
     def make(workers, **options):
-        pools.append(LocalPool(workers, make_judge=scripted_judges.Obedient, **options))
+        pools.append(LocalPool(workers, make_judge=scripted.Obedient, **options))
         return pools[-1]
 
     yield make
@@ -35,11 +28,7 @@ def pool_of(monkeypatch):
         pool.close()
 
 
-def job(key, text="ok"):
-    return Job(key=key, text=text, task=TASK)
-
-
-def test_every_job_comes_back_once_with_its_key(pool_of):
+def test_every_job_comes_back_once_with_its_key(pool_of, job):
     pool = pool_of(2)
     for key in range(20):
         pool.submit(job((key, "sample")))
@@ -50,14 +39,14 @@ def test_every_job_comes_back_once_with_its_key(pool_of):
     assert list(pool.completed()) == []
 
 
-def test_results_come_in_the_order_in_which_they_end(pool_of):
+def test_results_come_in_the_order_in_which_they_end(pool_of, job):
     pool = pool_of(2)
     pool.submit(job("slow", "sleep 3"))
     pool.submit(job("quick"))
     assert [done.key for done, _ in pool.completed()] == ["quick", "slow"]
 
 
-def test_work_submitted_while_results_are_read_is_read_too(pool_of):
+def test_work_submitted_while_results_are_read_is_read_too(pool_of, job):
     pool = pool_of(1)
     pool.submit(job(0))
     seen = []
@@ -68,7 +57,7 @@ def test_work_submitted_while_results_are_read_is_read_too(pool_of):
     assert seen == [0, 1, 2, 3]
 
 
-def test_a_worker_that_dies_is_replaced_and_its_job_judged_again(pool_of, tmp_path):
+def test_a_worker_that_dies_is_replaced_and_its_job_judged_again(pool_of, tmp_path, job):
     pool = pool_of(1)
     pool.submit(job("unlucky", f"once {tmp_path / 'died'}"))
     pool.submit(job("next"))
@@ -77,7 +66,7 @@ def test_a_worker_that_dies_is_replaced_and_its_job_judged_again(pool_of, tmp_pa
     assert results["next"].ok
 
 
-def test_a_job_that_kills_two_workers_is_an_evaluator_error_and_the_rest_goes_on(pool_of):
+def test_a_job_that_kills_two_workers_is_an_evaluator_error_and_the_rest_goes_on(pool_of, job):
     pool = pool_of(1)
     pool.submit(job("deadly", "die"))
     pool.submit(job("next"))
@@ -87,7 +76,7 @@ def test_a_job_that_kills_two_workers_is_an_evaluator_error_and_the_rest_goes_on
     assert results["next"].ok
 
 
-def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
+def test_a_worker_beyond_its_deadline_is_replaced(pool_of, job):
     pool = pool_of(1, deadline_s=1.5)
     pool.submit(job("endless", "hang"))
     ((_, verdict),) = pool.completed()
@@ -95,7 +84,7 @@ def test_a_worker_beyond_its_deadline_is_replaced(pool_of):
     assert "no verdict within 1.5 s" in verdict.message
 
 
-def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of):
+def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of, job):
     pool = pool_of(1)
     os.kill(pool._posts[0].worker._child.pid, signal.SIGKILL)
     pool._posts[0].worker._child._process.wait()
@@ -103,7 +92,7 @@ def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of):
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
 
 
-def test_jobs_are_spread_over_workers(pool_of):
+def test_jobs_are_spread_over_workers(pool_of, job):
     pool = pool_of(2)
     for key in range(4):
         pool.submit(job(key, "sleep 0.5"))
@@ -116,7 +105,7 @@ def test_a_pool_without_workers_is_refused(workers):
         LocalPool(workers)
 
 
-def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path):
+def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path, running, wait_until):
     script = tmp_path / "forgetful.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -132,16 +121,4 @@ def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
-    for _ in range(300):
-        if not running(int(done.stdout)):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the worker outlived its parent {os.getpid()}")
-
-
-def running(pid):
-    """Whether a process still does anything: where nobody collects orphans, one that has ended stays as a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    wait_until(lambda: not running(int(done.stdout)))

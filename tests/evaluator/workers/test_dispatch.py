@@ -1,0 +1,288 @@
+"""Which worker gets which job, with workers that are plain objects in this process: no clocks, no processes."""
+
+import itertools
+import random
+
+import pytest
+
+from evaluator.judge.findings import Findings
+from evaluator.judge.job import Job
+from evaluator.records import Mode, Outcome
+from evaluator.tasks.task import Array, Task
+from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher, Lost
+from evaluator.workers.pool import stream
+
+
+def task(name="t"):
+    return Task(id=name, name=name, family="x", source="", sizes={"cpu": (Array("x", (1,)),)})
+
+
+def job(key, text="ok", task_id="t", **options):
+    return Job(key=key, text=text, task=task(task_id), **options)
+
+
+class Script:
+    """A worker that obeys its job's text: `die` loses it, `hang` answers nothing. Starts on `device_name`."""
+
+    def __init__(self, device_name, log):
+        self.device_name, self.log = device_name, log
+        self.answers = [device_name]
+        self.dead = device_name is None  # lost before it is ready
+        self.ended = False
+
+    def begin(self, options, job):
+        if self.dead:
+            raise Lost("found dead")
+        self.log.append((self, job))
+        if job.text == "hang":
+            return
+        self.answers.append(Lost("died over it") if job.text == "die" else self.verdict(options, job))
+
+    def verdict(self, options, job):
+        mode = Mode(options.get("mode", "quick"))
+        found = Findings(task=job.task.id, size=job.size, device="cpu", mode=mode, device_name=self.device_name)
+        return found.verdict(None)
+
+    def receive(self):
+        if not self.answers or self.answers[0] is None:
+            raise Lost("died")
+        answer = self.answers.pop(0)
+        if isinstance(answer, Lost):
+            raise answer
+        return answer
+
+    def end(self, *, patience_s):
+        assert not self.ended, "ended twice"
+        self.ended = True
+        return "over"
+
+
+class Scripted(Dispatcher):
+    """Workers on the devices of a list, one for each place; `choose` says which of those with an answer are heard."""
+
+    def __init__(self, devices, choose=lambda ready: ready[:1], **settings):
+        super().__init__({}, settings.pop("deadline_s", 60.0), patience_s=settings.pop("patience_s", 60.0), **settings)
+        self.devices, self.choose = devices, choose
+        self.log, self.started = [], []
+
+    def _size(self):
+        return len(self.devices)
+
+    def _start(self, place):
+        self.started.append(Script(self.devices[place], self.log))
+        return self.started[-1]
+
+    def _wait(self, workers, timeout_s):
+        ready = [worker for worker in workers if worker.answers or worker.dead]
+        assert ready or timeout_s is not None, "would wait for ever"
+        return self.choose(ready)
+
+
+def pool_of(*devices, **settings):
+    settings.setdefault("may_grow", False)
+    return Scripted(list(devices), **settings)
+
+
+def results(pool):
+    found = list(pool.completed())
+    assert len({done.key for done, _ in found}) == len(found), "a job with two verdicts"
+    return {done.key: verdict for done, verdict in found}
+
+
+def test_jobs_begin_in_the_order_of_submission():
+    pool = pool_of("A")
+    for key in range(5):
+        pool.submit(job(key))
+    results(pool)
+    assert [done.key for _, done in pool.log] == [0, 1, 2, 3, 4]
+
+
+def test_a_job_loses_a_worker_at_most_twice():
+    pool = pool_of("A", "A")
+    pool.submit(job("deadly", "die"))
+    pool.submit(job("next"))
+    found = results(pool)
+    assert found["deadly"].outcome is Outcome.EVALUATOR_ERROR
+    assert found["deadly"].message == "died over it (over), 2 times"
+    assert found["next"].ok
+    assert sum(done.key == "deadly" for _, done in pool.log) == ATTEMPTS
+
+
+def test_a_job_that_lost_its_worker_comes_before_those_that_wait():
+    pool = pool_of("A")
+    for key, text in ((0, "die"), (1, "ok"), (2, "ok")):
+        pool.submit(job(key, text))
+    results(pool)
+    assert [done.key for _, done in pool.log] == [0, 0, 1, 2]
+
+
+def test_a_worker_found_dead_is_no_loss_to_the_job():
+    pool = pool_of("A")
+    assert pool.poll() == []
+    pool.started[0].dead = True
+    pool.submit(job("lucky", "die"))
+    assert results(pool)["lucky"].message.endswith("2 times")
+    assert [done.key for _, done in pool.log] == ["lucky"] * ATTEMPTS
+
+
+def test_workers_that_are_always_found_dead_end_in_a_verdict():
+    pool = pool_of("A")
+    pool.choose = lambda ready: [_killed(worker) for worker in ready]
+    pool.submit(job("unlucky"))
+    assert results(pool)["unlucky"].message == f"found dead (over), {REFUSALS} times"
+
+
+def _killed(worker):
+    worker.dead = True  # once it has introduced itself
+    return worker
+
+
+def test_workers_that_never_get_ready_end_in_a_verdict_and_later_jobs_try_again():
+    pool = pool_of(None, None)
+    pool.submit(job(0))
+    assert "before it was ready" in results(pool)[0].message
+    pool.devices = ["A", "A"]
+    pool.submit(job(1))
+    assert results(pool)[1].ok
+
+
+@pytest.mark.parametrize("own_s", [None, 0.0])
+def test_a_job_may_have_a_deadline_of_its_own(own_s):
+    pool = pool_of("A", deadline_s=0.0 if own_s is None else 1e6)
+    pool.submit(job("endless", "hang", deadline_s=own_s))
+    verdict = results(pool)["endless"]
+    assert verdict.outcome is Outcome.TIMEOUT
+    assert "no verdict within 0 s" in verdict.message
+    assert all(worker.ended for worker, _ in pool.log)
+
+
+def test_all_programs_of_a_task_are_judged_on_one_model():
+    pool = pool_of("H200", "L4", "L4", choose=lambda ready: ready)
+    for key in range(60):
+        pool.submit(job(key, task_id=f"t{key % 3}"))
+    found = results(pool)
+    for number in range(3):
+        assert len({found[key].device_name for key in range(number, 60, 3)}) == 1
+    assert {verdict.device_name for verdict in found.values()} == {"H200", "L4"}  # tasks are spread
+
+
+def test_a_job_that_names_its_model_gets_it():
+    pool = pool_of("H200", "L4")
+    for key in range(8):
+        pool.submit(job(key, task_id=f"t{key}", device_name="L4"))
+    assert {verdict.device_name for verdict in results(pool).values()} == {"L4"}
+
+
+def test_a_busy_model_does_not_hold_up_tasks_of_another():
+    pool = pool_of("H200", "L4")
+    pool.submit(job("first", "hang", task_id="slow", device_name="H200", deadline_s=1e6))
+    pool.submit(job("second", task_id="slow", device_name="H200"))
+    pool.submit(job("other", task_id="quick"))
+    while not (done := pool.poll()):
+        pass
+    assert [each.key for each, _ in done] == ["other"]
+
+
+def test_a_model_that_no_worker_has_is_said_at_once():
+    pool = pool_of("L4")
+    pool.submit(job("elsewhere", device_name="H200"))
+    verdict = results(pool)["elsewhere"]
+    assert verdict.outcome is Outcome.EVALUATOR_ERROR
+    assert "are judged on H200, whose figures compare with no other's, and this pool has L4" in verdict.message
+    assert pool.log == []
+
+
+def test_a_pool_that_may_grow_waits_for_the_model():
+    pool = pool_of("L4", may_grow=True, patience_s=1e6)
+    pool.submit(job("elsewhere", device_name="H200"))
+    assert pool.poll() == []
+    pool.choose = lambda ready: ready
+    pool.devices.append("H200")
+    assert results(pool)["elsewhere"].device_name == "H200"
+
+
+def test_a_pool_that_may_grow_waits_no_longer_than_its_patience():
+    pool = pool_of("L4", may_grow=True, patience_s=0.0)
+    assert pool.poll() == []  # the worker is ready
+    pool.submit(job("elsewhere", device_name="H200"))
+    assert "this pool has L4" in results(pool)["elsewhere"].message
+
+
+def test_a_job_can_bring_options_for_its_judge():
+    pool = pool_of("A")
+    pool.submit(job(0), {"mode": "verify"})
+    pool.submit(job(1))
+    found = results(pool)
+    assert (found[0].mode, found[1].mode) == (Mode.VERIFY, Mode.QUICK)
+
+
+def test_nothing_is_kept_after_close():
+    pool = pool_of("A", "A")
+    for key in range(5):
+        pool.submit(job(key))
+    pool.close()
+    assert pool.outstanding == 0
+    assert all(worker.ended for worker in pool.started)
+    assert list(pool.completed()) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_lost_every_job_has_one_verdict(seed):
+    """Workers die over jobs, while idle, before they are ready; answers are heard in any order."""
+    rng = random.Random(seed)
+    # The first two places keep their models, so that there is one for every task.
+    pool = pool_of("A", "B", *rng.choices(["A", "B"], k=rng.randint(1, 4)), may_grow=True, patience_s=1e6)
+
+    def choose(ready):
+        for worker in pool.started:
+            if not worker.ended and rng.random() < 0.05:
+                worker.dead, worker.answers = True, []
+                ready = [*ready, worker] if worker not in ready else ready
+        if rng.random() < 0.02:
+            pool.devices[rng.randrange(2, len(pool.devices))] = rng.choice("AB")
+        return rng.sample(ready, rng.randint(1, len(ready)))
+
+    pool.choose = choose
+    texts = {key: "die" if rng.random() < 0.1 else "ok" for key in range(50)}
+    for key, text in texts.items():
+        pool.submit(job(key, text, task_id=f"t{rng.randrange(4)}"))
+    found = results(pool)
+    assert found.keys() == texts.keys()
+    assert not any(found[key].ok for key, text in texts.items() if text == "die")
+    per_task = {}
+    for verdict in found.values():
+        if verdict.ok:
+            per_task.setdefault(verdict.task, set()).add(verdict.device_name)
+    assert all(len(models) == 1 for models in per_task.values())
+    pool.close()
+    assert all(worker.ended for worker in pool.started)
+
+
+def test_a_stream_reads_no_further_than_the_pool_can_judge():
+    pool = pool_of("A", "A", "A")
+    read = []
+
+    def jobs():
+        for key in range(1000):
+            read.append(key)
+            yield job(key)
+
+    for done, _ in enumerate(itertools.islice(stream(pool, jobs()), 50), start=1):
+        assert len(read) - done <= pool.in_flight == 6
+    assert len(read) == 50 + 6  # and no worker is without work
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 100])
+def test_a_stream_ends_with_its_jobs(count):
+    pool = pool_of("A", "A", "A")
+    found = [done.key for done, _ in stream(pool, (job(key) for key in range(count)))]
+    assert sorted(found) == list(range(count))
+
+
+def test_an_error_of_the_jobs_iterator_reaches_the_reader():
+    def jobs():
+        yield job(0)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        list(stream(pool_of("A"), jobs()))

@@ -53,6 +53,9 @@ class RunnerProcess:
                 file.write(tape)
             files = (there.fileno(), arena, tape_file)
             self._process = _start(*files, object_path, threads, static_shared_bytes, cpu_s, layers)
+        except BaseException:
+            here.close()
+            raise
         finally:
             there.close()
             os.close(arena)

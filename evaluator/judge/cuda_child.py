@@ -4,6 +4,8 @@ import os
 import time
 from multiprocessing.connection import Connection
 
+from evaluator import confinement
+from evaluator.devices.cuda import confinement as gpu_confinement
 from evaluator.devices.cuda import faults
 from evaluator.judge.examination import Examination, examine
 from evaluator.judge.findings import Findings
@@ -102,7 +104,15 @@ def _mute() -> None:
 
 
 def _bench(limits: Limits, ordinal: int):
+    """The workbench, in a process that from then on starts nothing, opens no socket and writes to its caches alone."""
     _mute()
+    bench = _workbench(limits, ordinal)
+    lacking = gpu_confinement.confine(limits.gpu_confinement)  # the context exists: what made it is no longer needed
+    confinement.warn("the process that has the GPU", lacking)
+    return bench
+
+
+def _workbench(limits: Limits, ordinal: int):
     from evaluator.judge.cuda_workbench import CudaWorkbench  # needs CuPy, which the parent may lack
 
     return CudaWorkbench(limits, ordinal)

@@ -11,8 +11,9 @@ Generator = np.random.Generator
 Shape = tuple[int, ...]
 
 
-def gaussian(rng: Generator, shape: Shape) -> np.ndarray:
-    return rng.standard_normal(shape, dtype=np.float32)
+def scaled(rng: Generator, shape: Shape) -> np.ndarray:
+    """Normal, of one magnitude for the whole array, from 1e-4 to 1e2."""
+    return _normal(rng, shape) * np.float32(10 ** (6 * rng.random() - 4))
 
 
 def decades(rng: Generator, shape: Shape) -> np.ndarray:
@@ -27,31 +28,31 @@ def quantised(rng: Generator, shape: Shape) -> np.ndarray:
 
 
 def sparse(rng: Generator, shape: Shape) -> np.ndarray:
-    """One element in twenty, the rest zeros."""
-    return 10 * gaussian(rng, shape) * (rng.random(shape, dtype=np.float32) < 0.05)
+    """Zeros but for one element in ten, or in up to a million."""
+    return 10 * _normal(rng, shape) * (rng.random(shape, dtype=np.float32) < 10 ** (-1 - 5 * rng.random()))
 
 
 def ramp(rng: Generator, shape: Shape) -> np.ndarray:
     """Rises with the flat index, a little noise on it; or falls."""
     ends = 4.0 if rng.integers(0, 2) else -4.0
     size = int(np.prod(shape))
-    return np.linspace(-ends, ends, size, dtype=np.float32).reshape(shape) + 0.01 * gaussian(rng, shape)
+    return np.linspace(-ends, ends, size, dtype=np.float32).reshape(shape) + 0.01 * _normal(rng, shape)
 
 
 def offset(rng: Generator, shape: Shape) -> np.ndarray:
     """Each row around a mean of its own between 5 and 25."""
-    return gaussian(rng, shape) + 20 * rng.random(_rows(shape), dtype=np.float32) + 5
+    return _normal(rng, shape) + 20 * rng.random(_rows(shape), dtype=np.float32) + 5
 
 
 def row_scales(rng: Generator, shape: Shape) -> np.ndarray:
     """Each row of a magnitude of its own, from 1e-4 to 1e3."""
-    return gaussian(rng, shape) * np.float32(10) ** (7 * rng.random(_rows(shape), dtype=np.float32) - 4)
+    return _normal(rng, shape) * np.float32(10) ** (7 * rng.random(_rows(shape), dtype=np.float32) - 4)
 
 
 def plateaus(rng: Generator, shape: Shape) -> np.ndarray:
-    """Constant for a random number of elements at a time, with one outlier."""
-    size = int(np.prod(shape))
-    lengths = rng.integers(1, 400, size // 100 + 1)
+    """Constant for some elements at a time, a few or thousands, with one outlier."""
+    size, longest = int(np.prod(shape)), int(10 ** (1 + 3 * rng.random()))
+    lengths = rng.integers(1, longest, 2 * size // longest + 2)
     levels = np.repeat(rng.standard_normal(lengths.size, dtype=np.float32), lengths)
     flat = np.resize(levels, size)
     if size:
@@ -67,7 +68,7 @@ OWN = "own"  # what the task itself draws
 WHOLE = "whole"  # integers throughout: linear tasks are then exact, and equality is due
 DISTRIBUTIONS: dict[str, Callable[[Generator, Shape], np.ndarray] | None] = {
     OWN: None,
-    "gaussian": gaussian,
+    "scaled": scaled,
     "decades": decades,
     "quantised": quantised,
     "sparse": sparse,
@@ -104,6 +105,10 @@ def _array(name: str, spec: Array, drawn: np.ndarray, rng: Generator) -> np.ndar
     if name == WHOLE and spec.parameter:
         return rng.integers(-3, 4, spec.shape).astype(np.float32)
     return drawn * (0.5 + 1.5 * rng.random(dtype=np.float32)) if spec.parameter else distribution(rng, spec.shape)
+
+
+def _normal(rng: Generator, shape: Shape) -> np.ndarray:
+    return rng.standard_normal(shape, dtype=np.float32)
 
 
 def _rows(shape: Shape) -> Shape:

@@ -56,7 +56,8 @@ def shared_memory_halved(p: Program) -> Iterator[Edit]:
 def atomic_to_plain(p: Program) -> Iterator[Edit]:
     """An atomic update becomes a read and a write."""
     for name, arguments in syntax.calls(p, "atomicAdd", "atomicMax", "atomicMin"):
-        if len(arguments) != 2 or p.word(p.partner[name + 1] + 1) != ";":
+        stands_alone = p.word(name - 1) in (";", "{", "}", ")", "else") and p.word(p.partner[name + 1] + 1) == ";"
+        if len(arguments) != 2 or not stands_alone:
             continue
         target, value = f"*({p.cuda(*arguments[0])})", f"({p.cuda(*arguments[1])})"
         function = {"atomicMax": "max", "atomicMin": "min"}.get(p.word(name))

@@ -51,6 +51,8 @@ def judge() -> ConfigDict:
     section.limits.compile_s = 30.0
     section.limits.kernel_s = 1.0  # a verdict takes some sixty runs; plain programs take 5 to 50 ms
     section.limits.memory_bytes = 0  # of a plan's buffers; 0: 1 GiB on cpu, 48 GiB on cuda
+    section.limits.confinement = ("rlimits", "landlock", "seccomp")  # of what programs pass through: docs/isolation.md
+    section.limits.gpu_confinement = ("rlimits", "landlock", "seccomp")  # leave out what a driver dislikes
     return section
 
 

@@ -28,8 +28,9 @@ def quantised(rng: Generator, shape: Shape) -> np.ndarray:
 
 
 def sparse(rng: Generator, shape: Shape) -> np.ndarray:
-    """Zeros but for one element in ten, or in up to a million."""
-    return 10 * _normal(rng, shape) * (rng.random(shape, dtype=np.float32) < 10 ** (-1 - 5 * rng.random()))
+    """Zeros but for one element in ten, or in up to a million; never zeros alone, whose outputs have no scale."""
+    x = 10 * _normal(rng, shape) * (rng.random(shape, dtype=np.float32) < 10 ** (-1 - 5 * rng.random()))
+    return _with_one(x, 10.0, rng)
 
 
 def ramp(rng: Generator, shape: Shape) -> np.ndarray:
@@ -54,10 +55,7 @@ def plateaus(rng: Generator, shape: Shape) -> np.ndarray:
     size, longest = int(np.prod(shape)), int(10 ** (1 + 3 * rng.random()))
     lengths = rng.integers(1, longest, 2 * size // longest + 2)
     levels = np.repeat(rng.standard_normal(lengths.size, dtype=np.float32), lengths)
-    flat = np.resize(levels, size)
-    if size:
-        flat[rng.integers(0, size)] = 30.0
-    return flat.reshape(shape)
+    return _with_one(np.resize(levels, size).reshape(shape), 30.0, rng)
 
 
 def whole(rng: Generator, shape: Shape) -> np.ndarray:
@@ -109,6 +107,14 @@ def _array(name: str, spec: Array, drawn: np.ndarray, rng: Generator) -> np.ndar
 
 def _normal(rng: Generator, shape: Shape) -> np.ndarray:
     return rng.standard_normal(shape, dtype=np.float32)
+
+
+def _with_one(x: np.ndarray, value: float, rng: Generator) -> np.ndarray:
+    """`x` with `value` in some place, where it has any."""
+    flat = x.reshape(-1)
+    if flat.size:
+        flat[rng.integers(0, flat.size)] = value
+    return flat.reshape(x.shape)
 
 
 def _rows(shape: Shape) -> Shape:

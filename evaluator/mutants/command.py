@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from tqdm import tqdm
 
@@ -22,6 +23,7 @@ from evaluator.mutants.trying_process import Batch
 from evaluator.program.identity import sha256
 from evaluator.records import Mode
 from evaluator.tasks import catalog
+from evaluator.tasks.task import Task
 
 BATCH = 12  # mutants of one program that share the runs of their original
 OK, SURVIVORS, OURS = 0, 1, 3  # exit codes
@@ -51,10 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0: every exposed mutant was caught; 1: some survive; 3: a fault of ours left some untried."""
     kinds = _kinds(options.kinds)
-    texts = {path: _read(path) for path in _files(options.paths)}
+    texts = {path: _read(path) for path in _files(options.paths, options.size)}
     mutants = _derived(texts, kinds)
-    if (reason := doctor.missing_for(options.device)) is not None:
-        raise WrongUse(reason)
+    for device in dict.fromkeys(("cpu", options.device)):  # the search needs the emulator whatever the judge's device
+        if (reason := doctor.missing_for(device)) is not None:
+            raise WrongUse(reason)
     settings = Settings(
         device=options.device,
         size=options.size,
@@ -74,7 +77,10 @@ def run(options: argparse.Namespace) -> int:
         chosen = _chosen(mutants, results, texts, options)
         failures += _try(crew, results, texts, chosen, until_s, options.json)
     trials = [results.trials[mutant.id] for mutant in chosen if mutant.id in results.trials]
-    _show(trials, mutants, kinds, results, failures, sys.stderr if options.json else sys.stdout)
+    out = sys.stderr if options.json else sys.stdout
+    _show(trials, mutants, kinds, results, failures, out)
+    if len(trials) < len(chosen):
+        print(f"{len(chosen) - len(trials)} of {len(chosen)} mutants are not tried yet; see --out", file=out)
     survive = any(trial.exposed and not trial.caught for trial in trials)
     return OURS if failures else SURVIVORS if survive else OK
 
@@ -82,9 +88,7 @@ def run(options: argparse.Namespace) -> int:
 def _examine(crew: Crew, results: Results, texts: dict[Path, str], until_s: float) -> list[Failure]:
     """Runs each program once that is not known yet."""
     batches = [
-        Batch(str(path), text, catalog.get(path.resolve().parent.name))
-        for path, text in texts.items()
-        if sha256(text) not in results.originals
+        Batch(str(path), text, _task(path)) for path, text in texts.items() if sha256(text) not in results.originals
     ]
     return _gathered(crew.records(batches, until_s), results, len(batches), "program")
 
@@ -114,8 +118,7 @@ def _try(
     batches = []
     for path, text in texts.items():
         own = [mutant for mutant in left if mutant.program == str(path)]
-        task = catalog.get(path.resolve().parent.name)
-        batches += [Batch(str(path), text, task, tuple(own[i : i + BATCH])) for i in range(0, len(own), BATCH)]
+        batches += [Batch(str(path), text, _task(path), tuple(own[i : i + BATCH])) for i in range(0, len(own), BATCH)]
     return _gathered(crew.records(batches, until_s), results, len(left), "mutant", print_json)
 
 
@@ -146,7 +149,7 @@ def _show(
     kinds: Sequence[str],
     results: Results,
     failures: Sequence[Failure],
-    out,
+    out: TextIO,
 ) -> None:
     derived = Counter(mutant.kind for mutant in mutants)
     print(report.table(trials, {kind: derived[kind] for kind in kinds if derived[kind]}), file=out)
@@ -186,7 +189,7 @@ def _kinds(text: str) -> list[str]:
     return asked
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
+def _files(paths: Sequence[Path], size: str) -> list[Path]:
     """Programs of folders <task id>/<name>.py and files, sorted: programs of one task stand together."""
     files: set[Path] = set()
     for path in paths:
@@ -197,7 +200,15 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     for file in files:
         if file.resolve().parent.name not in catalog.TASKS:
             raise WrongUse(f"{file}: its folder is not called after a task; `python -m evaluator tasks` lists them")
+        try:
+            _task(file).arrays_at(size)
+        except KeyError as error:
+            raise WrongUse(str(error.args[0])) from error
     return sorted(files, key=lambda file: (file.resolve().parent.name, file.name))
+
+
+def _task(path: Path) -> Task:
+    return catalog.get(path.resolve().parent.name)
 
 
 def _read(path: Path) -> str:

@@ -1,6 +1,7 @@
 """The command on a small folder, end to end, and its refusals."""
 
 import json
+import time
 
 import pytest
 
@@ -111,8 +112,8 @@ class ScriptedCrew:
         for batch in batches:
             if not batch.mutants:
                 yield Original(batch.program, sha256(batch.text), 1.0, None)
-            for mutant in batch.mutants:
-                yield self._of_mutant(batch, mutant)
+            elif time.monotonic() < until_s:
+                yield from (self._of_mutant(batch, mutant) for mutant in batch.mutants)
 
 
 def trial_of(mutant, outcome, exposure):
@@ -143,12 +144,27 @@ def test_the_exit_code_says_whether_a_mutant_survived(folder, capsys, monkeypatc
         (("no_such_folder",), "its folder is not called after a task"),
         (("--kinds=frobnicate",), "there is no kind of fault 'frobnicate'"),
         (("--device=tpu",), "invalid choice"),
+        (("--size=huge",), "has no size 'huge'"),
     ],
 )
 def test_wrong_use_is_2_and_says_what_is_wrong(arguments, message, capsys):
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_time_that_is_up_leaves_mutants_for_the_next_run(folder, capsys, monkeypatch):
+    monkeypatch.setattr(
+        command,
+        "Crew",
+        lambda workers, settings: ScriptedCrew(lambda batch, mutant: trial_of(mutant, Outcome.WRONG_VALUE, None)),
+    )
+    out = folder / "out.jsonl"
+    arguments = (folder, "--kinds=term_dropped,plus_to_minus", f"--out={out}")
+    _, text, _ = run(capsys, *arguments, "--minutes=0")
+    assert "not tried yet; see --out" in text
+    _, text, _ = run(capsys, *arguments)
+    assert "not tried yet" not in text
 
 
 def test_results_of_another_seed_are_wrong_use(folder, capsys):

@@ -1,16 +1,24 @@
-"""A call's arguments, put in the order of `forward` and held against what a program was verified for."""
+"""A call's arguments, put in the order of `forward` and held against what a program was verified for; its results."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from evaluator.calling.source import Source, Unverified
+from evaluator.devices.poison import numpy_dtype
+from evaluator.program.plan import Plan
 from evaluator.tasks.task import DTYPES, Array
+
+Form = tuple[tuple[int, ...], np.dtype]  # of an array: shape, dtype
 
 
 def in_order(source: Source, positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """Arguments as `forward` takes them: inputs, then parameters. TypeError where some are missing or too many."""
-    names = [array.argument for array in source.arrays]
+    names = source.names
+    if len(positional) == len(names) and not named:
+        return list(positional)
     if len(positional) > len(names):
         raise TypeError(f"{source.name} takes {len(names)} arrays ({', '.join(names)}), got {len(positional)}")
     given = dict(zip(names, positional, strict=False))
@@ -25,14 +33,14 @@ def in_order(source: Source, positional: Sequence[Any], named: Mapping[str, Any]
     return [given[name] for name in names]
 
 
-def arrays_of(source: Source, shapes: Sequence[tuple[tuple[int, ...], str]]) -> tuple[Array, ...]:
+def arrays_of(source: Source, forms: Sequence[Form]) -> tuple[Array, ...]:
     """The task's arrays with the call's shapes and dtypes.
 
     Raises Unverified where those are not the verified ones, TypeError for a dtype that no program takes.
     """
     found = tuple(
-        dataclasses.replace(array, shape=tuple(shape), dtype=dtype)
-        for array, (shape, dtype) in zip(source.arrays, shapes, strict=True)
+        dataclasses.replace(array, shape=tuple(shape), dtype=dtype.name)
+        for array, (shape, dtype) in zip(source.arrays, forms, strict=True)
     )
     for array in found:
         if array.dtype not in DTYPES:
@@ -49,3 +57,8 @@ def arrays_of(source: Source, shapes: Sequence[tuple[tuple[int, ...], str]]) -> 
 
 def _spelt(array: Array) -> str:
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def results_of(plan: Plan) -> tuple[Form, ...]:
+    """Shapes and dtypes of what a plan returns."""
+    return tuple((view.shape, numpy_dtype(plan.dtype(view))) for view in plan.outputs)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from evaluator.calling.source import read
 from evaluator.judge.ladder import Judge
-from evaluator.judge.text_file import read_program
 from evaluator.records import Limits, Mode, Verdict
 from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
@@ -25,7 +25,7 @@ def check(
     many programs use `evaluator.judge.ladder.Judge`. Raises ValueError for an unknown device or mode or a file that
     cannot be read, KeyError for an unknown task or size. What the program does wrong is in the verdict.
     """
-    text = program if isinstance(program, str) and "\n" in program else read_program(Path(program))
+    _, text = read(program)
     known = catalog.get(task) if isinstance(task, str) else task
     with Judge(device, mode, seed, limits) as judge:
         return judge.check(text, known, size or ("kb" if device == "cuda" else "cpu"))

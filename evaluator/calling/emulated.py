@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evaluator.calling.arguments import results_of
+from evaluator.calling.placement import place
 from evaluator.devices import cpu, faults, layout
 from evaluator.devices.layout import SharedBuffers
 from evaluator.devices.runner_process import RunnerProcess, is_fault
@@ -26,7 +28,7 @@ class EmulatedProgram:
 
     def __init__(self, plan: Plan, limits: Limits, name: str):
         """Raises ProgramFault for what the compiler or a launch check finds."""
-        self.plan = plan
+        self.plan, self.results = plan, results_of(plan)
         self._limits, self._name = limits, name
         self._compiled = cpu.compile(plan, limits)
         self._lock = threading.Lock()
@@ -36,8 +38,7 @@ class EmulatedProgram:
     @property
     def bytes(self) -> list[int]:
         """Bytes of every input, then of every output."""
-        inputs = [buffer.nbytes for buffer in self.plan.inputs]
-        return inputs + [view.size * layout.numpy_dtype(self.plan.dtype(view)).itemsize for view in self.plan.outputs]
+        return list(place(self.plan).array_bytes)
 
     def run(self, inputs: Sequence[memoryview], results: Sequence[memoryview]) -> None:
         """One call on the bytes of contiguous arrays. RuntimeError that says what the program did wrong."""

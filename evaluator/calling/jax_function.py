@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from evaluator import _core
-from evaluator.calling.arguments import in_order
+from evaluator.calling.arguments import Form, in_order
 from evaluator.calling.emulated import EmulatedProgram
 from evaluator.calling.preparation import Preparation, Prepared, key_of
 from evaluator.calling.source import Source, find
-from evaluator.devices.poison import numpy_dtype
 from evaluator.records import Limits, Verdict
 from evaluator.tasks.task import Task
 
@@ -46,15 +45,15 @@ def jax_call(
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = [jnp.asarray(array) for array in in_order(source, arrays, named)]
-        prepared = preparation.of([(array.shape, array.dtype.name) for array in given])
+        prepared = preparation.of(tuple((array.shape, array.dtype) for array in given))
         key = _kept(source, prepared)
-        results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _results(source, prepared)]
-        function = jax.ffi.ffi_call(target, results, vmap_method="sequential")
-        found = function(*given, program=key)[: len(prepared.plan.outputs)]
+        forms = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _results(source, prepared)]
+        function = jax.ffi.ffi_call(target, forms, vmap_method="sequential")
+        found = function(*given, program=key)[: len(prepared.results)]
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = f"task_{source.task.id}"
-    call.__doc__ = f"{source.name} on {chosen}: {', '.join(array.argument for array in source.arrays)}"
+    call.__doc__ = f"{source.name} on {chosen}: {', '.join(source.names)}"
     return call
 
 
@@ -84,13 +83,11 @@ def _kept(source: Source, prepared: Prepared) -> str:
     return key
 
 
-def _results(source: Source, prepared: Prepared) -> list[tuple[tuple[int, ...], np.dtype]]:
+def _results(source: Source, prepared: Prepared) -> list[Form]:
     """Outputs, then scratch memory: a result that nobody reads, so that XLA plans it and no two calls share it."""
-    plan = prepared.plan
-    found = [(view.shape, numpy_dtype(plan.dtype(view))) for view in plan.outputs]
-    for _, dtype in found:
+    for _, dtype in prepared.results:
         if jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise TypeError(f"{source.name} returns {dtype}: set jax_enable_x64, or JAX would take it for 32 bits")
-    if not isinstance(prepared, EmulatedProgram) and prepared.placement.scratch_bytes:
-        found.append(((prepared.placement.scratch_bytes,), np.dtype(np.uint8)))
-    return found
+    if isinstance(prepared, EmulatedProgram) or not prepared.placement.scratch_bytes:
+        return list(prepared.results)
+    return [*prepared.results, ((prepared.placement.scratch_bytes,), np.dtype(np.uint8))]

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.calling.arguments import in_order
+from evaluator.calling.arguments import Form, in_order
 from evaluator.calling.emulated import EmulatedProgram
 from evaluator.calling.preparation import Preparation
 from evaluator.calling.queued import QueuedProgram
 from evaluator.calling.source import Source, find
 from evaluator.devices.cuda import machine
-from evaluator.devices.poison import numpy_dtype
-from evaluator.program.plan import Plan, View
 from evaluator.records import Limits, Verdict
 from evaluator.tasks.task import Task
 
@@ -51,9 +49,9 @@ class Loaded:
 
     def _on_host(self, given: Sequence[Any], torch: Any) -> list[Any]:
         arrays = [self._contiguous(number, np.from_dlpack(array)) for number, array in enumerate(given)]
-        prepared = self._preparation.of([(array.shape, array.dtype.name) for array in arrays])
+        prepared = self._preparation.of(_forms(arrays))
         assert isinstance(prepared, EmulatedProgram)
-        results = [np.empty(view.shape, _dtype(prepared.plan, view)) for view in prepared.plan.outputs]
+        results = [np.empty(shape, dtype) for shape, dtype in prepared.results]
         prepared.run([_bytes(array) for array in arrays], [_bytes(array) for array in results])
         return results if torch is None else [torch.from_dlpack(array) for array in results]
 
@@ -64,17 +62,28 @@ class Loaded:
         with cp.cuda.Device(device), _stream(device, torch) as stream:
             shared = [array if isinstance(array, cp.ndarray) else cp.from_dlpack(array) for array in given]
             arrays = [self._contiguous(number, array) for number, array in enumerate(shared)]
-            prepared = self._preparation.of([(array.shape, array.dtype.name) for array in arrays])
+            prepared = self._preparation.of(_forms(arrays))
             assert isinstance(prepared, QueuedProgram)
-            results = [cp.empty(view.shape, _dtype(prepared.plan, view)) for view in prepared.plan.outputs]
-            # Given back to CuPy's pool of this stream, where only what is queued behind these steps gets it.
-            scratch = [cp.empty(n, cp.uint8) for n in [prepared.placement.scratch_bytes] if n]
+            results = [cp.empty(shape, dtype) for shape, dtype in prepared.results]
+            scratch = self._scratch(prepared, stream)
             prepared.queue(stream.ptr, [array.data.ptr for array in (*arrays, *results, *scratch)])
             return results if torch is None else [torch.from_dlpack(array) for array in results]
 
+    def _scratch(self, prepared: QueuedProgram, stream: Any) -> list[Any]:
+        """Memory of CuPy's pool of the stream, which goes back there at once: it is next used behind these steps."""
+        import cupy as cp
+
+        nbytes = prepared.placement.scratch_bytes
+        if not nbytes:
+            return []
+        if stream.is_capturing():
+            message = "has temporaries, whose memory a recorded graph would not keep: call it outside of the recording"
+            raise RuntimeError(f"{self._source.name} {message}")
+        return [cp.empty(nbytes, cp.uint8)]
+
     def _check_places(self, given: Sequence[Any]) -> None:
         wanted, places = self._source.device, set()
-        for array, name in zip(given, self._names, strict=True):
+        for array, name in zip(given, self._source.names, strict=True):
             if not hasattr(array, "__dlpack_device__"):
                 kind = type(array).__name__
                 raise TypeError(f"{self._source.name}: {name} is a {kind}; pass arrays of NumPy, CuPy or PyTorch")
@@ -88,13 +97,9 @@ class Loaded:
 
     def _contiguous(self, number: int, array: Any) -> Any:
         if not array.flags.c_contiguous:
-            name = self._names[number]
+            name = self._source.names[number]
             raise ValueError(f"{self._source.name}: {name} is not contiguous; pass a contiguous copy of it")
         return array
-
-    @property
-    def _names(self) -> list[str]:
-        return [array.argument for array in self._source.arrays]
 
 
 def load(
@@ -129,8 +134,8 @@ def _stream(device: int, torch: Any) -> Any:
     return cp.cuda.ExternalStream(torch.cuda.current_stream(device).cuda_stream, device)
 
 
-def _dtype(plan: Plan, view: View) -> np.dtype:
-    return numpy_dtype(plan.dtype(view))
+def _forms(arrays: Sequence[Any]) -> tuple[Form, ...]:
+    return tuple((array.shape, array.dtype) for array in arrays)
 
 
 def _bytes(array: np.ndarray) -> memoryview:

@@ -4,7 +4,7 @@ import hashlib
 import threading
 from collections.abc import Sequence
 
-from evaluator.calling.arguments import arrays_of
+from evaluator.calling.arguments import Form, arrays_of
 from evaluator.calling.emulated import EmulatedProgram
 from evaluator.calling.queued import QueuedProgram
 from evaluator.calling.source import Source
@@ -17,7 +17,6 @@ from evaluator.records import Limits
 from evaluator.tasks.task import Array
 
 Prepared = EmulatedProgram | QueuedProgram
-Shape = tuple[tuple[int, ...], str]  # shape, dtype
 
 
 class Preparation:
@@ -29,15 +28,17 @@ class Preparation:
         self._limits = limits or Limits.for_device(source.device)
         self._architecture = architecture
         self._lock = threading.Lock()
-        self._known: dict[tuple[Shape, ...], Prepared] = {}
+        self._known: dict[tuple[Form, ...], Prepared] = {}
 
-    def of(self, shapes: Sequence[Shape]) -> Prepared:
-        """The program for arguments of these shapes. Raises Unverified, TypeError and ProgramFault."""
-        key = tuple((tuple(shape), dtype) for shape, dtype in shapes)
+    def of(self, forms: tuple[Form, ...]) -> Prepared:
+        """The program for arguments of these shapes and dtypes. Raises Unverified, TypeError and ProgramFault."""
+        known = self._known.get(forms)
+        if known is not None:
+            return known
         with self._lock:
-            if key not in self._known:
-                self._known[key] = self._prepared(arrays_of(self.source, key))
-            return self._known[key]
+            if forms not in self._known:
+                self._known[forms] = self._prepared(arrays_of(self.source, forms))
+            return self._known[forms]
 
     def _prepared(self, arrays: Sequence[Array]) -> Prepared:
         screen(self.source.text, self._limits)

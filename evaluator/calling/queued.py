@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from evaluator import _core
+from evaluator.calling.arguments import results_of
 from evaluator.calling.placement import Placement, place
 from evaluator.devices.cuda import compiled_plan
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
@@ -22,7 +23,7 @@ class QueuedProgram:
         _refuse_library_steps(plan)
         with Compiler(limits) as compiler:
             compiled = compiled_plan.compile(plan, compiler, architecture, limits)
-        self.plan, self.placement = plan, place(plan)
+        self.plan, self.results, self.placement = plan, results_of(plan), place(plan)
         self.core = _written(compiled, self.placement)
 
     def queue(self, stream: int, addresses: Sequence[int]) -> None:

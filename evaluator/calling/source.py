@@ -1,6 +1,7 @@
 """Which program is to be called, and whether its verdict says that it is right there."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
 from evaluator.judge.baseline import kernels_folder
@@ -33,6 +34,11 @@ class Source:
         """Names and roles of the arguments, in order; shapes are those verified, or of the task's first size."""
         return self.task.arrays_at(next(iter(self.task.sizes))) if self.verified is None else self.verified
 
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the arguments, in order."""
+        return tuple(array.argument for array in self.arrays)
+
 
 def find(
     program: str | Path,
@@ -50,8 +56,7 @@ def find(
     """
     if device not in DEVICES:
         raise ValueError(f"there is no device {device!r}; choose one of {', '.join(DEVICES)}")
-    path = _path(program)
-    text = str(program) if path is None else read_program(path)
+    path, text = read(program)
     known = _task(task, path)
     name = f"a program for {known.id}" if path is None else str(path)
     if allow_unverified:
@@ -61,15 +66,17 @@ def find(
     return Source(name, text, known, device, known.arrays_at(found.size))
 
 
-def _path(program: str | Path) -> Path | None:
-    """Where the program lies; None where it is the text itself. Names under kernels/ are found from anywhere."""
+def read(program: str | Path) -> tuple[Path | None, str]:
+    """Path and text of a program that is given as either; a text has several lines, and no path.
+
+    Names under kernels/ are found from anywhere. ValueError where a file cannot be read.
+    """
     if isinstance(program, str) and "\n" in program:
-        return None
-    path = Path(program)
-    folder = kernels_folder()
+        return None, program
+    path, folder = Path(program), kernels_folder()
     if not path.is_file() and path.parts[:1] == ("kernels",) and folder is not None:
-        return folder.joinpath(*path.parts[1:])
-    return path
+        path = folder.joinpath(*path.parts[1:])
+    return path, read_program(path)
 
 
 def _task(task: str | Task | None, path: Path | None) -> Task:

@@ -92,6 +92,10 @@ TASKS = {
 TEXTS = {"several_outputs": SEVERAL_OUTPUTS, "row_sums": ROW_SUMS, "faulty": FAULTY}
 
 
+def forms(*arrays: tuple[tuple[int, ...], str]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    return tuple((shape, np.dtype(dtype)) for shape, dtype in arrays)
+
+
 def verdict_on(name: str, device: str = "cpu") -> Verdict:
     """What the judge would say of one of the programs above."""
     return Verdict(

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 
 from evaluator.calling.jax_function import jax_call
 from evaluator.calling.source import Unverified
+from evaluator.devices.cuda import toolkit
 from evaluator.judge.oracle import Oracle
 from evaluator.tasks import catalog
 
@@ -20,7 +22,14 @@ ON = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
 
 @pytest.fixture(params=ON)
 def device(request):
-    return request.param
+    """A device to call on, where JAX puts arrays as well."""
+    backend = {"cpu": "cpu", "cuda": "gpu"}[request.param]
+    try:
+        first = jax.devices(backend)[0]
+    except RuntimeError:
+        pytest.skip("JAX sees no GPU: install the extra cuda12 or cuda13 and set JAX_PLATFORMS=cuda,cpu")
+    with jax.default_device(first):
+        yield request.param
 
 
 @pytest.fixture
@@ -142,11 +151,12 @@ def test_a_program_outlives_the_thread_that_called_it_first(row_sums):
     np.testing.assert_array_equal(jitted(x, factor), np.full(8, 32.0))
 
 
-def test_devices_of_a_mesh_may_call_at_once(row_sums, numbers):
+def test_devices_of_a_mesh_may_call_at_once(made, numbers):
     """Eight simulated CPU devices: XLA calls the handler from the thread of each."""
-    if jax.default_backend() != "cpu":
-        pytest.skip("simulated devices are of the CPU")
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    program = made("row_sums")
+    row_sums = jax_call(program.text, **program.options)
+    axis = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((8,), ("data",), axis_types=axis, devices=jax.devices("cpu"))
     spec = jax.sharding.PartitionSpec
     xs, factor = numbers.normal(size=(64, 32)).astype(np.float32), np.float32([1.0])
     sharded = jax.shard_map(row_sums, mesh=mesh, in_specs=(spec("data"), spec()), out_specs=spec("data"))
@@ -196,6 +206,34 @@ def test_a_kernel_that_fails_is_an_error_that_says_where_and_the_next_call_works
     np.testing.assert_array_equal(jitted(good), good)
 
 
+@pytest.fixture
+def for_a_gpu(made, monkeypatch):
+    """A function for `cuda` on a machine that may have no GPU."""
+    if not toolkit.installed():
+        pytest.skip("no NVRTC: pip install 'cudal1-jax[dev]'")
+    monkeypatch.setattr("evaluator.calling.preparation._architecture", lambda: 90)
+    program = made("several_outputs", "cuda")
+    return jax_call(program.text, **program.options)
+
+
+def test_a_function_for_a_gpu_is_lowered_without_one(for_a_gpu):
+    with jax.enable_x64(True):
+        x, n = jax.ShapeDtypeStruct((100,), np.float32), jax.ShapeDtypeStruct((100,), np.int32)
+        text = jax.jit(for_a_gpu).trace(x, n).lower(lowering_platforms=("cuda",)).as_text()
+    (call,) = re.findall(r"custom_call @cudal1_cuda.*", text)
+    assert re.search(r'program = "[0-9a-f]{64}"', call)
+    # Three arrays of their own, the input again, and as the last one scratch memory for the array that is cut.
+    results = "tensor<100xf32>, tensor<100xi64>, tensor<100xf32>, tensor<100xf32>, tensor<1024xui8>"
+    assert call.endswith(f"-> ({results})")
+
+
+def test_a_function_for_a_gpu_says_so_on_a_cpu(for_a_gpu):
+    arrays = np.zeros(100, np.float32), np.zeros(100, np.int32)
+    refused = pytest.raises(FAILED, match="made for another kind of device than XLA runs it on: pass device='cpu'")
+    with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True), refused:
+        jax.block_until_ready(jax.jit(for_a_gpu)(*arrays))
+
+
 def test_an_executable_of_another_process_names_no_program_here(row_sums, monkeypatch):
     """Keys are digests of the plan, so that a cached executable never calls what merely has the same number."""
     from evaluator.calling import jax_function
@@ -206,9 +244,10 @@ def test_an_executable_of_another_process_names_no_program_here(row_sums, monkey
 
 
 @pytest.mark.parametrize(("task_id", "name"), [("1_001", "register_tile"), ("1_023", "plain"), ("1_047", "plain")])
-def test_a_program_of_the_library_agrees_with_the_oracle(task_id, name):
+def test_a_program_of_the_library_agrees_with_the_oracle(device, task_id, name):
     task = catalog.get(task_id)
     with Oracle() as oracle:
         case = oracle.expected(task, "cpu", "plain", 3)
-    found = jax.jit(jax_call(f"kernels/{task_id}/{name}.py", device="cpu"))(*case.inputs)
+    program = jax_call(f"kernels/{task_id}/{name}.py", device=device, allow_unverified=device == "cuda")
+    found = jax.jit(program)(*case.inputs)
     np.testing.assert_allclose(np.asarray(found, np.float64), case.exact[0], rtol=1e-4, atol=1e-5)

@@ -10,6 +10,8 @@ import pytest
 from evaluator.calling.loaded import load
 from evaluator.calling.source import Unverified
 
+from .conftest import forms
+
 WITHOUT_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
@@ -153,7 +155,7 @@ def test_a_lost_process_is_replaced(row_sums):
 
     x, factor = np.ones((8, 32), np.float32), np.float32([1.0])
     row_sums(x, factor)
-    prepared = row_sums._preparation.of([((8, 32), "float32"), ((1,), "float32")])
+    prepared = row_sums._preparation.of(forms(((8, 32), "float32"), ((1,), "float32")))
     os.kill(prepared._runner.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="killed the program's process"):
         row_sums(x, factor)
@@ -167,7 +169,7 @@ def test_a_program_that_is_not_used_any_more_leaves_no_process(made):
     program = made("row_sums")
     loaded = load(program.text, **program.options)
     loaded(np.ones((8, 32), np.float32), np.float32([1.0]))
-    pid = loaded._preparation.of([((8, 32), "float32"), ((1,), "float32")])._runner.pid
+    pid = loaded._preparation.of(forms(((8, 32), "float32"), ((1,), "float32")))._runner.pid
     os.kill(pid, 0)
     del loaded
     gc.collect()

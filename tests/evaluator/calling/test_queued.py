@@ -20,7 +20,7 @@ from evaluator.program.plan import Buffer, Copy, Matmul, Plan, View
 from evaluator.program.trace import trace
 from evaluator.records import Limits, ProgramFault
 
-from .conftest import ROW_SUMS, SEVERAL_OUTPUTS, TASKS
+from .conftest import ROW_SUMS, SEVERAL_OUTPUTS, TASKS, forms
 
 HERE = pathlib.Path(__file__).parent
 DRIVER = HERE.parents[2] / "csrc" / "cuda" / "driver.hpp"
@@ -72,7 +72,7 @@ def test_a_library_step_is_refused_with_its_line():
 @NEEDS_NVRTC
 def test_a_program_is_compiled_for_a_gpu_that_is_not_there():
     source = find(SEVERAL_OUTPUTS, task=TASKS["several_outputs"], device="cuda", allow_unverified=True)
-    prepared = Preparation(source, architecture=90).of([((100,), "float32"), ((100,), "int32")])
+    prepared = Preparation(source, architecture=90).of(forms(((100,), "float32"), ((100,), "int32")))
     assert prepared.core.steps == 3  # the kernel, and copies of half an array and of an input
     assert prepared.core.bytes == [400, 400, 400, 800, 400, 400, 1024]
 
@@ -189,11 +189,11 @@ def test_a_traced_program_is_queued_on_the_callers_arrays(on_stub):
     plan = trace(ROW_SUMS, TASKS["row_sums"].arrays_at("cpu")[:1], None, None, TASKS["row_sums"].arrays_at("cpu")[1:])
     assert place(plan).array_bytes == (1024, 4, 32)
     found = on_stub("""
-from tests.evaluator.calling.conftest import ROW_SUMS, TASKS
+from tests.evaluator.calling.conftest import ROW_SUMS, TASKS, forms
 from evaluator.calling.preparation import Preparation
 from evaluator.calling.source import find
 source = find(ROW_SUMS, task=TASKS["row_sums"], device="cuda", allow_unverified=True)
-program = Preparation(source, architecture=90).of([((8, 32), "float32"), ((1,), "float32")])
+program = Preparation(source, architecture=90).of(forms(((8, 32), "float32"), ((1,), "float32")))
 memory = [np.full(n, 0xff, np.uint8) for n in program.core.bytes]
 parameters("add_up", 8, 8, 4)
 parameters("scale", 8, 8, 8, 4)
@@ -244,4 +244,4 @@ def test_a_machine_without_a_gpu_says_so():
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine has a GPU")
     with pytest.raises(RuntimeError, match="needs an NVIDIA GPU and its driver: there is none; pass device='cpu'"):
-        Preparation(source).of([((100,), "float32"), ((100,), "int32")])
+        Preparation(source).of(forms(((100,), "float32"), ((100,), "int32")))

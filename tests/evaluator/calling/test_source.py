@@ -16,8 +16,11 @@ from .conftest import ROW_SUMS, TASKS, verdict_on
 
 @pytest.fixture
 def copy(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A program of the library with its verdict, in a folder of the test's own."""
-    return pathlib.Path(shutil.copytree(kernels_folder() / "1_019", tmp_path / "1_019")) / "plain.py"
+    """A program of the library with its verdict on the emulator, in a folder of the test's own."""
+    (tmp_path / "1_019").mkdir()
+    for name in ("plain.py", "plain.cpu.json"):
+        shutil.copy(kernels_folder() / "1_019" / name, tmp_path / "1_019")
+    return tmp_path / "1_019" / "plain.py"
 
 
 def test_a_path_names_task_and_verdict(copy):

@@ -25,7 +25,9 @@ from evaluator.records import EVALUATOR_VERSION, Mode, Outcome, Verdict
 from evaluator.tasks import catalog, user
 from evaluator.tasks.task import Task
 from evaluator.tasks.text import task_text
+from evaluator.workers import serve_command
 from evaluator.workers.local import LocalPool
+from evaluator.workers.pool import PoolError
 
 OK, FAULT, WRONG_USE, OURS, UNDECIDED = 0, 1, 2, 3, 4
 # Where the noise of a device is measured: a program of a few milliseconds on the emulator, of 60 us on a large GPU.
@@ -164,6 +166,18 @@ def try_mutants(options: argparse.Namespace) -> int:
         raise WrongUse(str(error)) from error
 
 
+def serve(options: argparse.Namespace) -> int:
+    """Judges for learners on other hosts, until it is told to end."""
+    tasks = _tasks(options)
+    if (reason := doctor.missing_for(options.device)) is not None:
+        raise WrongUse(reason)
+    try:
+        serve_command.serve(options, tasks)
+    except (PoolError, ValueError, OSError) as error:
+        raise WrongUse(str(error)) from error
+    return OK
+
+
 def _print_noise(device: str, task_id: str, size: str) -> bool:
     """Whether the noise of `device` could be measured."""
     text, reason = plain_text(task_id), doctor.missing_for(device)
@@ -209,6 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     tasks.add_argument("--size", default="cpu")
     tasks.add_argument("--tasks-file", type=Path, metavar="FILE")
     mutants.add_arguments(add("mutants", try_mutants, "derive faulty programs and count which the judge catches"))
+    serve_command.add_arguments(add("serve", serve, "judge for learners on other hosts (docs/pools.md)"))
     add("doctor", examine, "what this machine can judge on, what is missing, and its noise")
     return parser
 

@@ -30,7 +30,7 @@ class Worker(Protocol):
     """A judge in a process of its own, somewhere. It answers with the model of its device, then once for each job."""
 
     def begin(self, options: JudgeOptions, job: Job) -> None:
-        """Hands over a job and returns at once. Lost: it was gone before."""
+        """Hands over a job, without its key, and returns at once. Lost: it was gone before."""
 
     def receive(self) -> str | Verdict:
         """The next answer, which is there. Lost: there will be none."""
@@ -155,7 +155,7 @@ class Dispatcher(abc.ABC):
             post.ticket, post.given_s, post.until_s = ticket, given_s, time.monotonic() + given_s
             ticket.stranded_s = None
             try:
-                post.worker.begin(ticket.options, ticket.job)
+                post.worker.begin(ticket.options, dataclasses.replace(ticket.job, key=None))
             except Lost as error:
                 self._refused(post, ticket, str(error))
 

@@ -156,5 +156,5 @@ def test_a_node_with_another_version_is_refused(pool_of, joined, job, monkeypatc
 
 
 def test_where_no_cluster_is_it_says_so():
-    with pytest.raises(PoolError, match=r"no Ray cluster at '127\.0\.0\.1:1' .* ray start --head"):
+    with pytest.raises(PoolError, match=r"no Ray cluster at '127\.0\.0\.1:1' .*ray start --head"):
         RayPool(address="127.0.0.1:1")

@@ -79,6 +79,17 @@ class ProgramFault(Exception):
         self.fault = Fault(outcome, rung, message, line)
 
 
+class ProcessLost(ProgramFault):
+    """A process of ours was killed from outside, by somebody or for want of memory: no fault of the program.
+
+    The judge looks at the program once more; where that ends alike the outcome is `evaluator_error`.
+    """
+
+    def __init__(self, rung: Rung, process: str):
+        message = f"something else on this machine killed {process}; is there memory enough?"
+        super().__init__(Outcome.EVALUATOR_ERROR, rung, message)
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """What one program may use. Every field can be set from a config; these are the documented defaults."""

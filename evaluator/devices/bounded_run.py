@@ -1,5 +1,6 @@
 """One run of a command whose time, words and processes are bounded: when it returns, nothing of the run is left."""
 
+import dataclasses
 import os
 import pathlib
 import select
@@ -8,13 +9,23 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
+from evaluator import process_end
+from evaluator.process_end import ProcessEnd
+
 _POLL_S = 0.002  # between the end of the output and that of the process, which follow each other closely
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    end: ProcessEnd
+    errors: bytes  # what was written to standard error; more than `most_bytes` where it said too much
+    expired: bool  # whether it took longer than it might
 
 
 def run(
     command: Sequence[str], folder: pathlib.Path, environment: Mapping[str, str], wall_s: float, most_bytes: int
-) -> tuple[int, bytes]:
-    """Exit code (negative: the signal that ended it) and what was written to standard error.
+) -> Run:
+    """Runs `command` in `folder`, with nothing to read and nowhere to write but standard error.
 
     A command that takes longer than `wall_s`, or writes more than `most_bytes`, is killed with all it started.
     """
@@ -30,16 +41,18 @@ def run(
     )
     assert process.stderr is not None
     deadline = time.monotonic() + wall_s
+    errors, expired = b"", False
     try:
         errors = _read(process.stderr.fileno(), most_bytes, deadline)
         if len(errors) <= most_bytes:
-            _await_end(process.pid, deadline)
+            expired = not _ends(process.pid, deadline)
     finally:
         # The leader is not waited for yet, so its number cannot have become another group's.
         os.killpg(process.pid, signal.SIGKILL)
-        exit_code = process.wait()
+        end = process_end.await_end(process, patience_s=float("inf"))
         process.stderr.close()
-    return exit_code, errors
+    assert end is not None
+    return Run(end, errors, expired)
 
 
 def _read(descriptor: int, most_bytes: int, deadline: float) -> bytes:
@@ -54,7 +67,10 @@ def _read(descriptor: int, most_bytes: int, deadline: float) -> bytes:
     return bytes(found)
 
 
-def _await_end(pid: int, deadline: float) -> None:
-    """Waits for a process and leaves it to be waited for."""
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None and time.monotonic() < deadline:
+def _ends(pid: int, deadline: float) -> bool:
+    """Whether a process ends in time. It is left to be waited for."""
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(_POLL_S)
+    return True

@@ -20,6 +20,7 @@ _COMPILER_MEMORY_BYTES = 4 << 30
 _COMPILER_FILE_BYTES = 256 << 20
 _COMPILER_STACK_BYTES = 64 << 20  # what gcc asks for itself, where it may
 _MOST_ERROR_BYTES = 4 << 20
+_CPU_SLACK_S = 0.2
 _WALL_PER_CPU_SECOND = 8.0  # other work on the machine may take most of a core
 
 # Undefined behaviour that the device does not have: wrapped integers, aliased pointers, dereferenced null pointers.
@@ -56,6 +57,7 @@ class CompilerRun:
 
     exit_code: int  # negative: the signal that ended it
     errors: str
+    in_time: bool  # it ended before its limits of time were reached
 
 
 @functools.cache
@@ -143,9 +145,10 @@ def run_confined(
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(folder), "LC_ALL": "C"}
     command = _confinement(toolchain, readable, folder, cpu_s, layers) + arguments
     wall_s = cpu_s * _WALL_PER_CPU_SECOND
-    exit_code, errors = bounded_run.run(command, folder, environment, wall_s, _MOST_ERROR_BYTES)
-    flooded = len(errors) > _MOST_ERROR_BYTES  # an end of our doing, and a fault of the text
-    return CompilerRun(1 if flooded else exit_code, errors.decode("utf-8", "replace"))
+    done = bounded_run.run(command, folder, environment, wall_s, _MOST_ERROR_BYTES)
+    flooded = len(done.errors) > _MOST_ERROR_BYTES  # an end of our doing, and a fault of the text
+    in_time = not done.expired and done.end.cpu_s < cpu_s - _CPU_SLACK_S
+    return CompilerRun(1 if flooded else done.end.code, done.errors.decode("utf-8", "replace"), in_time)
 
 
 def precompiled_shim(toolchain: Toolchain, cache: pathlib.Path, standard: str) -> pathlib.Path:

@@ -1,5 +1,6 @@
 """The judge's side of the `cuda` device: NVRTC in one confined process, the GPU in another that a program may cost."""
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,10 +12,12 @@ from evaluator.judge.child import Child
 from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
 from evaluator.program.plan import Plan
-from evaluator.records import Limits, Outcome, ProgramFault
+from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault
 from evaluator.tasks.task import Task
 
 START_S = 120.0
+_END_S = 3.0  # from the end of its pipe to that of the process, whose context takes its time to go
+_POLL_S = 0.01
 SILENCE_S = 120.0  # between two signs of life: the child gives one at every case and every sample
 
 
@@ -69,7 +72,8 @@ class GpuProcess:
                 found.current = payload[0]
                 answer, *payload = self._receive(SILENCE_S)
         except EOFError as error:
-            self._end_child()
+            if self._lost_with() == -signal.SIGKILL:
+                raise ProcessLost(found.current, "the process that has the GPU") from error
             message = "the process that has the GPU was lost while it ran the program"
             raise ProgramFault(Outcome.CRASHED, found.current, message) from error
         except TimeoutError as error:
@@ -137,6 +141,16 @@ class GpuProcess:
                 self._end_child()
             raise RuntimeError(f"device cuda: {text}")
         return message
+
+    def _lost_with(self) -> int | None:
+        """Exit code of a process that has closed its pipe; None where it does not end by itself."""
+        assert self._child is not None
+        deadline = time.monotonic() + _END_S
+        while (left := self._child.alive) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        code = self._child.end()
+        self._child, self._architecture = None, 0
+        return None if left else code
 
     def _end_child(self) -> None:
         if self._child is not None:

@@ -19,7 +19,7 @@ from evaluator.program.identity import sha256
 from evaluator.program.plan import LibraryStep, Plan
 from evaluator.program.screen import screen
 from evaluator.program.trace import Tracer
-from evaluator.records import Fault, Limits, Mode, Outcome, ProgramFault, Rung, Verdict
+from evaluator.records import Fault, Limits, Mode, Outcome, ProcessLost, ProgramFault, Rung, Verdict
 from evaluator.tasks.task import Task
 
 logger = logging.getLogger(__name__)
@@ -98,6 +98,18 @@ class Judge:
     def judge(self, job: Job) -> Verdict:
         """The verdict on a job. Never raises for a program's fault; KeyError where the task has no such size."""
         job.task.arrays_at(job.size)
+        found, error = self._judge(job)
+        if _lost_a_process(error):
+            logger.warning("a process was killed from outside; judging once more: %s", error)
+            self.close()
+            found, error = self._judge(job)
+        if error is None or isinstance(error, ProgramFault):
+            return found.verdict(error.fault if error else None)
+        logger.error("judging %s on task %s failed", _name(found), job.task.id, exc_info=error)
+        return found.verdict(Fault(Outcome.EVALUATOR_ERROR, found.current, f"{type(error).__name__}: {error}"))
+
+    def _judge(self, job: Job) -> tuple[Findings, Exception | None]:
+        """What was found, and the error that ended the climb."""
         seed = self.seed if job.seed is None else job.seed
         found = Findings(
             task=job.task.id,
@@ -109,12 +121,9 @@ class Judge:
         )
         try:
             self._climb(found, job, seed)
-        except ProgramFault as error:
-            return found.verdict(error.fault)
         except Exception as error:
-            logger.exception("judging %s on task %s failed", found.program_sha256[:12] or "a completion", job.task.id)
-            return found.verdict(Fault(Outcome.EVALUATOR_ERROR, found.current, f"{type(error).__name__}: {error}"))
-        return found.verdict(None)
+            return found, error
+        return found, None
 
     def _climb(self, found: Findings, job: Job, seed: int) -> None:
         """Every rung in order; a ProgramFault ends the climb."""
@@ -166,6 +175,19 @@ class Judge:
         if self.device == "cpu":
             return Schedule(effort.width, min(budget_s, self.limits.cpu_timing_s), effort.min_pairs)
         return Schedule(effort.width, budget_s, effort.min_pairs, min_sample_us=0.0)
+
+
+def _lost_a_process(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, is the loss of a process that somebody else killed."""
+    while error is not None:
+        if isinstance(error, ProcessLost):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _name(found: Findings) -> str:
+    return found.program_sha256[:12] or "a completion"
 
 
 def _check_library(plan: Plan, allowed: bool) -> None:

@@ -11,12 +11,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from evaluator import confinement
+from evaluator import confinement, process_end
 from evaluator.program.plan_reader import MAX_TEXT_BYTES
 from evaluator.program.tracer.child import READY
-from evaluator.records import LAYERS, Outcome, ProgramFault, Rung
+from evaluator.records import LAYERS, Outcome, ProcessLost, ProgramFault, Rung
 
 _START_S = 30.0  # for an interpreter on a crowded machine; only our own code runs before the child is ready
+_END_S = 1.0  # from the end of its output to that of the process
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from evaluator.program.tracer import child; child.main()"
 
 
@@ -24,6 +25,7 @@ class TracerProcess:
     """A context manager around one child process, which serves one request and ends."""
 
     def __init__(self, cpu_s: int, memory_bytes: int, layers: Sequence[str] = LAYERS):
+        self._cpu_s = cpu_s
         names = ",".join(confinement.checked(layers))
         package_root = str(pathlib.Path(__file__).resolve().parents[2])
         self._process = subprocess.Popen(
@@ -67,8 +69,8 @@ class TracerProcess:
     def ask(self, request: dict[str, Any], deadline_s: float) -> bytes:
         """The child's reply to its one request.
 
-        Raises ProgramFault `timeout` after `deadline_s`, `trace_error` where the child died or wrote too much, and
-        RuntimeError where it never got ready, which is the evaluator's fault.
+        Raises ProgramFault `timeout` after `deadline_s`, `trace_error` where the child died or wrote too much,
+        ProcessLost where it was killed from outside, and RuntimeError where it never got ready.
         """
         self._await_ready()
         deadline = time.monotonic() + deadline_s
@@ -115,11 +117,12 @@ class TracerProcess:
         """The reply of a child that has closed its end: an orderly child has ended, too."""
         if reply:
             return reply
-        try:
-            code = self._process.wait(timeout=1)
-        except subprocess.TimeoutExpired:
-            raise _trace_error("the trace closed its output without a plan") from None
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        end = process_end.await_end(self._process, _END_S)
+        if end is None:
+            raise _trace_error("the trace closed its output without a plan")
+        if end.killed_from_outside(self._cpu_s):
+            raise ProcessLost(Rung.TRACE, "the tracer")
+        how = f"by signal {-end.code}" if end.code < 0 else f"with exit code {end.code}"
         raise _trace_error(
             f"the sandbox process ended {how}, without a plan: it ran out of memory or CPU time, or crashed"
         )
@@ -130,7 +133,10 @@ class TracerProcess:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             said = os.read(self._process.stdout.fileno(), 256) if selector.select(_START_S) else b""
         if not said.startswith(READY):
-            code = self._process.poll()
+            end = process_end.await_end(self._process, _END_S)
+            if end is not None and end.killed_from_outside():
+                raise ProcessLost(Rung.TRACE, "the tracer")
+            code = None if end is None else end.code
             raise RuntimeError(f"the tracer process did not start (exit code {code}); try: {' '.join(self._command())}")
         confinement.warn("the tracer", filter(None, said.removeprefix(READY).decode().strip().split(",")))
 

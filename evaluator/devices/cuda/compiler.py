@@ -14,15 +14,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator import confinement
+from evaluator import confinement, process_end
 from evaluator.devices.cuda import stubs, toolkit
 from evaluator.devices.cuda.headers import bundled
-from evaluator.records import Limits, Outcome, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
 
 _END_S = 1.0  # from the end of its output to that of the process
 _START_S = 60.0  # a crowded machine; only our own text is compiled before the child is ready
 _WALL_PER_CPU_SECOND = 4.0
 _MEMORY_BYTES = 64 << 30  # of address space, most of which NVRTC only reserves; CUB takes 0.4 GB of memory
+_MUCH_MEMORY_BYTES = 4 << 30  # a process that had more of it was killed for what the text made it do
 _MOST_REPLY_BYTES = 64 << 20
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from evaluator.devices.cuda import compiler_child as c; c.main()"
 
@@ -64,6 +65,7 @@ class Compiler:
         self._process_text = process_text
         self._toolkit = tools or toolkit.find()
         self._process: subprocess.Popen[bytes] | None = None
+        self._end_seen: process_end.ProcessEnd | None = None
         self._headers = bundled(self._toolkit) or self._toolkit.headers
         self.version: tuple[int, int] = (0, 0)  # of NVRTC, once the process has been started
 
@@ -137,7 +139,10 @@ class Compiler:
 
     def lost(self, file: str, seen: str) -> ProgramFault:
         """Ends the process, which answered what NVRTC does not answer, and returns the error to raise."""
+        end, self._end_seen = self._end_seen, None
         self.close()
+        if end is not None and end.killed_from_outside() and end.peak_bytes < _MUCH_MEMORY_BYTES:
+            return ProcessLost(Rung.COMPILE, "NVRTC's process")
         message = f"NVRTC was lost while it compiled {file} ({seen}): the text is too much for it; write it more simply"
         return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 
@@ -228,10 +233,8 @@ class Compiler:
 
     def _end(self) -> str:
         assert self._process is not None
-        try:
-            return f"it ended with {self._process.wait(_END_S)}"
-        except subprocess.TimeoutExpired:
-            return "it closed its output"
+        self._end_seen = process_end.await_end(self._process, _END_S)
+        return "it closed its output" if self._end_seen is None else f"it ended with {self._end_seen.code}"
 
 
 class _Lost(Exception):

@@ -64,6 +64,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # evaluate
     config.judge = SECTIONS["judge"]()
+    config.pool = SECTIONS["pool"]()
 
     # reward: (r - mu) / sigma, clipped; mu and sigma over the task's last right programs
     config.reward = ConfigDict()

@@ -41,7 +41,7 @@ def judge() -> ConfigDict:
     section = ConfigDict()
     section.mode = "quick"
     section.gpu_share = 0.8  # of a GPU's memory for judging; the learner beside it keeps to the rest
-    section.workers = 2  # on cuda always 1: more would time each other's programs
+    section.workers = 2  # on cuda at most one for each GPU
     section.deadline_s = 120.0  # of one program, before its worker is replaced
     section.limits = ConfigDict()
     section.limits.source_bytes = 256_000
@@ -53,6 +53,16 @@ def judge() -> ConfigDict:
     section.limits.memory_bytes = 0  # of a plan's buffers; 0: 1 GiB on cpu, 48 GiB on cuda
     section.limits.confinement = ("rlimits", "landlock", "seccomp")  # of what programs pass through: docs/isolation.md
     section.limits.gpu_confinement = ("rlimits", "landlock", "seccomp")  # leave out what a driver dislikes
+    return section
+
+
+def pool() -> ConfigDict:
+    """Where programs are judged (docs/pools.md)."""
+    section = ConfigDict()
+    section.kind = "local"  # ray: actors on a cluster; remote: `python -m evaluator serve` on another host
+    section.address = ""  # of ray: "" for the cluster that this machine belongs to; of remote: host:port
+    section.key_file = ""  # of remote: what its --key-file names there; "" reads $CUDAL1_POOL_KEY
+    section.cpus = 1  # of ray on cpu, for each worker
     return section
 
 

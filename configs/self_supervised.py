@@ -46,6 +46,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # evaluate
     config.judge = SECTIONS["judge"]()
+    config.pool = SECTIONS["pool"]()
 
     # update: reward 1 for a right program, else 0, no baseline
     config.learn = SECTIONS["update"](prompt_bucket=512)

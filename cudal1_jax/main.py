@@ -52,7 +52,8 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
     from cudal1_jax.report import run_directory, summary
     from cudal1_jax.stages import checks, pipeline
 
-    if config.get("device") == "cuda":  # the judge's process needs most of the GPU that JAX would take for itself
+    # A judge on this machine needs most of the GPU that JAX would take for itself.
+    if config.get("device") == "cuda" and config.pool.kind == "local":
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{1 - config.judge.gpu_share:g}")
     checks.check(config)

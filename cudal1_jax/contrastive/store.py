@@ -85,8 +85,12 @@ class Store:
             )
 
     def record_verdict(self, step: int, sample: int, program: str, name: str, verdict: Verdict) -> None:
-        """Keep the verdict on one sample, and the program; the first verdict on (step, sample) stands for ever."""
+        """Keep the verdict on one sample, and the program; the first verdict on (step, sample) stands for ever.
+
+        StoreError: it would be compared with verdicts from another model of device.
+        """
         with self._transaction() as cursor:
+            self._refuse_mixing(cursor, verdict)
             if program:
                 cursor.execute(
                     "INSERT OR IGNORE INTO programs VALUES (?, ?, ?)", (verdict.program_sha256, verdict.task, program)
@@ -102,6 +106,21 @@ class Store:
                     verdict.outcome,
                     verdict_json.to_json(verdict),
                 ),
+            )
+
+    def _refuse_mixing(self, cursor: sqlite3.Cursor, verdict: Verdict) -> None:
+        """Whatever compares programs of a task reads them from here: exemplars, records, rewards, the best of a run."""
+        if not verdict.ok or not verdict.device_name:
+            return
+        others = cursor.execute(
+            "SELECT json_extract(json, '$.device_name') AS model FROM verdicts"
+            " WHERE task = ? AND outcome = 'ok' AND model NOT IN ('', ?) LIMIT 1",
+            (verdict.task, verdict.device_name),
+        ).fetchone()
+        if others is not None:
+            raise StoreError(
+                f"task {verdict.task} was judged on {others[0]} so far and now on {verdict.device_name}, and figures of"
+                f" two devices do not compare: go on where there is a {others[0]}, or begin again with --fresh"
             )
 
     def record_hack(self, case: HackCase) -> None:

@@ -52,7 +52,10 @@ class RunDirectory:
 
 
 # What may change between two calls of one run: how long it goes on and who works for it, not what it does.
-CHANGEABLE = frozenset({"iterations", "stop_after_s", "reserve_s", "judge.workers", "judge.deadline_s"})
+CHANGEABLE = frozenset(
+    {"iterations", "stop_after_s", "reserve_s", "judge.workers", "judge.deadline_s"}
+    | {"pool.kind", "pool.address", "pool.key_file", "pool.cpus"}
+)
 
 
 def set_aside(path: Path) -> Path | None:

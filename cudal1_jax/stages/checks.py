@@ -7,11 +7,14 @@ from ml_collections import ConfigDict
 from cudal1_jax.corpus import folder
 from cudal1_jax.policy import gguf, lora, shipped
 from cudal1_jax.report.run_directory import RunError
-from cudal1_jax.stages import setup
+from cudal1_jax.stages import pools, setup
 from cudal1_jax.stages.policy import SHIPPED, missing_files
 from evaluator.judge import doctor
 from evaluator.judge.ladder import DEVICES
 from evaluator.records import Mode
+from evaluator.workers import key_file
+from evaluator.workers.pool import PoolError
+from evaluator.workers.remote import host_and_port
 
 STAGES = ("sft", "self_supervised", "contrastive")
 REINFORCE, REJECTION = "reinforce", "rejection"
@@ -65,6 +68,7 @@ def _check_judging(config: ConfigDict) -> None:
     _one_of("config.device", config.device, DEVICES)
     _one_of("config.judge.mode", config.judge.mode, tuple(Mode))
     _at_least_1("config.judge.workers", config.judge.workers)
+    _check_pool(config)
     if not 0 < config.judge.gpu_share < 1:
         raise RunError(f"config.judge.gpu_share: seen {config.judge.gpu_share}, expected a share between 0 and 1")
     tasks = list(setup.tasks(config).values())
@@ -73,9 +77,23 @@ def _check_judging(config: ConfigDict) -> None:
             task.arrays_at(config.size)
         except KeyError as error:
             raise RunError(f"config.size: {error.args[0]}") from error
-    missing = doctor.missing_for(config.device, tasks, config.size)
+    # What judges elsewhere knows best what it lacks.
+    missing = doctor.missing_for(config.device, tasks, config.size) if config.pool.kind == pools.LOCAL else None
     if missing is not None:
         raise RunError(f"config.device: {missing}")
+
+
+def _check_pool(config: ConfigDict) -> None:
+    _one_of("config.pool.kind", config.pool.kind, pools.KINDS)
+    _at_least_1("config.pool.cpus", config.pool.cpus)
+    if config.pool.kind == pools.REMOTE:
+        try:
+            host_and_port(config.pool.address)
+            key_file.load(config.pool.key_file)
+        except ValueError as error:
+            raise RunError(f"config.pool.address: {error}") from error
+        except PoolError as error:
+            raise RunError(f"config.pool.key_file: {error}") from error
 
 
 def _check_sampling(config: ConfigDict) -> None:

@@ -28,7 +28,7 @@ HACKS = (Outcome.NOT_REPRODUCED, Outcome.WRONG_AFTER_TIMING, Outcome.TOO_FAST, O
 
 
 class Pool(Protocol):
-    """Where jobs are judged: `evaluator.workers.local.LocalPool`, or a scripted one in tests."""
+    """Where jobs are judged: what a stage needs of `evaluator.workers.pool.Pool`, or a scripted one in tests."""
 
     def submit(self, job: Job) -> None: ...
 
@@ -93,7 +93,7 @@ def submit(bench: Bench, step: int) -> dict[Hashable, list[Entry]]:
             jobs[program].append(entry)
         else:
             jobs[program] = [entry]
-            bench.pool.submit(_job(bench, program, entry, record(earlier, entry.task)))
+            bench.pool.submit(_job(bench, program, entry, earlier))
     return jobs
 
 
@@ -173,7 +173,7 @@ def _program(completion: str) -> str:
         return ""
 
 
-def _job(bench: Bench, key: tuple, entry: Entry, best: float | None) -> Job:
+def _job(bench: Bench, key: tuple, entry: Entry, judged: Sequence[Judged]) -> Job:
     return Job(
         key=key,
         text=entry.text,
@@ -181,8 +181,15 @@ def _job(bench: Bench, key: tuple, entry: Entry, best: float | None) -> Job:
         size=bench.size,
         completion=entry.step != SEED_STEP,
         seed=derive(bench.seed, "judge", entry.step),  # one for the group: the oracle keeps its answers
-        record=best,
+        record=record(judged, entry.task),
+        device_name=_model(judged, entry.task),
     )
+
+
+def _model(judged: Sequence[Judged], task: str) -> str | None:
+    """The model of device that has judged the task's programs so far, with whose figures alone new ones compare."""
+    named = (entry.verdict.device_name for entry in judged if entry.task == task and entry.verdict.ok)
+    return next(filter(None, named), None)
 
 
 def _record(store: Store, entry: Entry, verdict: Verdict) -> None:

@@ -7,9 +7,8 @@ from ml_collections import ConfigDict
 
 from cudal1_jax.report import run_directory
 from cudal1_jax.report.run_directory import RunDirectory
-from cudal1_jax.stages import contrastive, self_supervised, setup, sft
+from cudal1_jax.stages import contrastive, pools, self_supervised, setup, sft
 from cudal1_jax.stages.checks import STAGES
-from evaluator.workers.local import LocalPool
 
 
 def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float], started_s: float) -> None:
@@ -25,8 +24,7 @@ def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float]
 
 
 def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:
-    workers = setup.judging_workers(config)
-    with LocalPool(workers, setup.judge_options(config), deadline_s=config.judge.deadline_s) as pool:
+    with pools.pool(config) as pool:
         stage(config, directory, pool=pool, load_policy=setup.load_policy, now=now, started_s=started_s)
 
 

@@ -23,6 +23,7 @@ from cudal1_jax.stages import learning, policy, sampling, workload
 from cudal1_jax.stages.judging import Bench, Pool
 from cudal1_jax.stages.learning import Learn
 from cudal1_jax.stages.policy import Policy
+from evaluator.devices.cuda import machine
 from evaluator.judge import baseline
 from evaluator.records import Limits
 from evaluator.tasks.task import Task
@@ -53,8 +54,11 @@ def judge_options(config: ConfigDict) -> dict:
 
 
 def judging_workers(config: ConfigDict) -> int:
-    """Processes that judge: as many as the config asks for, and one where they would share a GPU's clock."""
-    return 1 if config.device == "cuda" else config.judge.workers
+    """Processes that judge here: as many as the config asks for, on GPUs at most one for each."""
+    if config.device != "cuda":
+        return config.judge.workers
+    driver = machine.driver()
+    return max(1, min(config.judge.workers, len(driver.gpus) if driver is not None else 1))
 
 
 def tasks(config: ConfigDict) -> dict[str, Task]:

@@ -36,7 +36,7 @@ def begun(monkeypatch):
 
     for module in (pipeline.sft, pipeline.self_supervised, pipeline.contrastive):
         monkeypatch.setattr(module, "run", stage)
-    monkeypatch.setattr(pipeline, "LocalPool", NoPool)
+    monkeypatch.setattr(pipeline.pools, "pool", NoPool)
     return calls
 
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="try the first N; kinds and programs take turns")
     add("--seed", type=int, default=0, help="of the order and of every random draw (0)")
     add("--draws", type=int, default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
-    add("--slowest-ms", type=float, default=40.0, metavar="T", help="programs that run longer are left out (40)")
+    add("--slowest-ms", type=float, default=15.0, metavar="T", help="programs that run longer are left out (15)")
     add("--workers", type=int, default=1, metavar="N")
     add("--minutes", type=float, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
     add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
@@ -64,7 +64,6 @@ def run(options: argparse.Namespace) -> int:
         mode=options.mode,
         seed=options.seed,
         draws=options.draws,
-        slowest_ms=options.slowest_ms,
     )
     try:
         results = Results(settings, options.out)
@@ -78,7 +77,8 @@ def run(options: argparse.Namespace) -> int:
         failures += _try(crew, results, texts, chosen, until_s, options.json)
     trials = [results.trials[mutant.id] for mutant in chosen if mutant.id in results.trials]
     out = sys.stderr if options.json else sys.stdout
-    _show(trials, mutants, kinds, results, failures, out)
+    _show(trials, mutants, kinds, failures, out)
+    _show_left_out(results, texts, options.slowest_ms, out)
     if len(trials) < len(chosen):
         print(f"{len(chosen) - len(trials)} of {len(chosen)} mutants are not tried yet; see --out", file=out)
     survive = any(trial.exposed and not trial.caught for trial in trials)
@@ -97,10 +97,11 @@ def _chosen(
     mutants: Sequence[Mutant], results: Results, texts: dict[Path, str], options: argparse.Namespace
 ) -> list[Mutant]:
     """The first of the order by turns, without those of programs that are left out."""
+    known = {str(path): results.originals.get(sha256(text)) for path, text in texts.items()}
     usable = {
-        str(path)
-        for path, text in texts.items()
-        if (known := results.originals.get(sha256(text))) is not None and known.left_out is None
+        program
+        for program, original in known.items()
+        if original is not None and not _left_out(original, options.slowest_ms)
     }
     return [mutant for mutant in in_turns(mutants, options.seed) if mutant.program in usable][: options.limit]
 
@@ -147,7 +148,6 @@ def _show(
     trials: Sequence[Trial],
     mutants: Sequence[Mutant],
     kinds: Sequence[str],
-    results: Results,
     failures: Sequence[Failure],
     out: TextIO,
 ) -> None:
@@ -156,18 +156,24 @@ def _show(
     print("\n" + report.summary(trials), file=out)
     if listed := report.survivors(trials):
         print("\nsurvivors:\n" + listed, file=out)
-    used = {mutant.program for mutant in mutants}
-    for original in results.originals.values():
-        if original.left_out is not None and original.program in used:
-            print(f"left out: {_described(original)}", file=out)
     for failure in failures:
         names = ", ".join(mutant.id for mutant in failure.batch.mutants)
         print(f"not tried: {failure.batch.program} {names}: {failure.message}", file=sys.stderr)
 
 
-def _described(original: Original) -> str:
-    took = "" if original.run_ms is None else f" ({original.run_ms:.0f} ms)"
-    return f"{original.program}: {original.left_out}{took}"
+def _show_left_out(results: Results, texts: dict[Path, str], slowest_ms: float, out: TextIO) -> None:
+    known = [original for text in texts.values() if (original := results.originals.get(sha256(text))) is not None]
+    slow = [original for original in known if original.fault is None and _left_out(original, slowest_ms)]
+    if slow:
+        names = ", ".join(f"{original.program} ({original.run_ms:.0f})" for original in slow)
+        print(f"left out, since a run takes more than {slowest_ms:g} ms of CPU (ms): {names}", file=out)
+    for original in known:
+        if original.fault is not None:
+            print(f"left out: {original.program}: {original.fault}", file=out)
+
+
+def _left_out(original: Original, slowest_ms: float) -> bool:
+    return original.fault is not None or original.run_ms is None or original.run_ms > slowest_ms
 
 
 def _derived(texts: dict[Path, str], kinds: Sequence[str]) -> list[Mutant]:

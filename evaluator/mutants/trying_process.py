@@ -11,7 +11,7 @@ from evaluator.tasks.task import Task
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """What is asked of a worker: whether a program can be tried (no mutants), or the trials of some mutants of it."""
+    """What is asked of a worker: how long a program runs (no mutants), or the trials of some mutants of it."""
 
     program: str
     text: str
@@ -44,6 +44,6 @@ def _records(trials: Trials, batch: Batch, right: dict[str, str | None]) -> Iter
         right[batch.text] = trials.fault_of(batch.text, batch.task)
     fault = right[batch.text]
     if fault is not None:
-        yield dataclasses.replace(trials.examine(batch.program, batch.text, batch.task), left_out=fault)
+        yield dataclasses.replace(trials.examine(batch.program, batch.text, batch.task), fault=fault)
         return
     yield from trials.attempt(batch.text, batch.task, batch.mutants)

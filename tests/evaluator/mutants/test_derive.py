@@ -94,3 +94,9 @@ def test_kernels_give_thousands_of_mutants_of_every_kind_but_few_without_one():
     counted = Counter(mutant.kind for mutant in mutants)
     assert len(mutants) > 1000
     assert len(counted) > 0.9 * len(KINDS)
+
+
+def test_the_document_lists_every_kind_in_its_own_words():
+    document = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text()
+    listed = [line for line in document.splitlines() if line.startswith("| `")]
+    assert listed == [f"| `{name}` | {kind.__doc__.strip().splitlines()[0]} |" for name, kind in KINDS.items()]

@@ -25,6 +25,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "device_name": (str, type(None)),
 }
 _OPTIONS = ("device", "mode", "seed", "limits")
+_OWN = ("confinement", "gpu_confinement")  # limits that protect the evaluator's host: no learner may loosen them
 
 
 class Unknown(ValueError):
@@ -66,12 +67,13 @@ def job_from(record: Mapping[str, Any], key: Any, tasks: Mapping[str, Task]) -> 
 
 
 def options_record(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a judge. ValueError: one that cannot travel, such as a clock."""
+    """Options of a judge, but for limits that are the evaluator's own. ValueError: one that cannot travel."""
     if extra := sorted(options.keys() - set(_OPTIONS)):
         raise ValueError(f"options of a judge that cannot travel: {', '.join(extra)}")
     record = dict(options)
     if "limits" in record and record["limits"] is not None:
-        record["limits"] = dataclasses.asdict(record["limits"])
+        limits = dataclasses.asdict(record["limits"])
+        record["limits"] = {name: value for name, value in limits.items() if name not in _OWN}
     return record
 
 
@@ -91,7 +93,7 @@ def options_from(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(record: Mapping[str, Any]) -> Limits:
-    known = {field.name: getattr(Limits(), field.name) for field in dataclasses.fields(Limits)}
+    known = {name: value for name, value in vars(Limits()).items() if name not in _OWN}
     if record.keys() != known.keys():
         raise ValueError(f"limits with the fields {sorted(record)}, expected {sorted(known)}")
     values = dict(record)

@@ -1,4 +1,5 @@
 // Python binding of what calls verified programs: `_core.CudaProgram`, and the handlers that XLA is given.
+#include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -34,11 +35,12 @@ void bind_cuda_program(py::module_& module) {
       R"(Compiled steps for any stream. Places are (buffer, offset in bytes); buffers are the inputs, the results, then
 scratch memory, with so many `bytes` each. Needs no GPU until it is called. Raises CudaError for a failed driver call.)";
   py::class_<CudaProgram, std::shared_ptr<CudaProgram>>(module, "CudaProgram", kProgram)
-      .def(py::init([](const std::vector<py::bytes>& cubins, std::vector<std::size_t> bytes) {
+      .def(py::init([](const std::vector<py::bytes>& cubins, std::vector<std::size_t> bytes, bool has_globals) {
              return std::make_shared<CudaProgram>(std::vector<std::string>(cubins.begin(), cubins.end()),
-                                                  std::move(bytes));
+                                                  std::move(bytes), has_globals);
            }),
-           py::arg("cubins"), py::arg("bytes"))
+           py::arg("cubins"), py::arg("bytes"), py::arg("has_globals"),
+           "`has_globals`: kernels write to variables of their modules, which then are loaded once for every stream.")
       .def("add_launch", &add_launch, py::arg("module"), py::arg("kernel"), py::arg("grid"), py::arg("block"),
            py::arg("shared_bytes"), py::arg("arguments"), "`arguments`: places, or the bytes of a number.")
       .def(
@@ -53,6 +55,9 @@ scratch memory, with so many `bytes` each. Needs no GPU until it is called. Rais
             program.add(calling::CopyStep{place(from), place(to), bytes});
           },
           py::arg("source"), py::arg("target"), py::arg("bytes"))
+      .def(
+          "add_call", [](CudaProgram& program, calling::CallStep call) { program.add(std::move(call)); },
+          py::arg("call"), "`call(stream, buffers)` queues what it likes, on buffers at these addresses.")
       .def_property_readonly("steps", &CudaProgram::steps)
       .def_property_readonly("bytes", &CudaProgram::bytes)
       .def(

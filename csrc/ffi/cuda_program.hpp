@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,13 +40,16 @@ struct CopyStep {
   Place from, to;
   std::size_t bytes;
 };
-using Step = std::variant<LaunchStep, FillStep, CopyStep>;
+// What no driver call does: a library queues work of its own on the stream. Gets the addresses of the caller's buffers.
+using CallStep = std::function<void(std::uintptr_t stream, const std::vector<cuda::DevicePointer>& buffers)>;
+using Step = std::variant<LaunchStep, FillStep, CopyStep, CallStep>;
 
 class CudaProgram {
  public:
-  // `bytes`: of every input, then of every result and of the scratch memory.
-  CudaProgram(std::vector<std::string> cubins, std::vector<std::size_t> bytes)
-      : cubins_(std::move(cubins)), bytes_(std::move(bytes)) {}
+  // `bytes`: of every input, then of every result and of the scratch memory. `has_globals`: kernels write to variables
+  // of their modules, so that no two streams may share these.
+  CudaProgram(std::vector<std::string> cubins, std::vector<std::size_t> bytes, bool has_globals)
+      : cubins_(std::move(cubins)), bytes_(std::move(bytes)), has_globals_(has_globals) {}
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
   // Modules are not unloaded: a stream, or a graph that a caller has recorded, may still use them.
@@ -53,9 +57,6 @@ class CudaProgram {
   void add(Step step) { steps_.push_back(std::move(step)); }
   std::size_t steps() const { return steps_.size(); }
   const std::vector<std::size_t>& bytes() const { return bytes_; }
-
-  // Loads the modules into the context of `stream`, as its first call would otherwise do. Throws cuda::DriverError.
-  void load(cuda::Handle stream) const { loaded(stream); }
 
   // Queues steps [first, last) on `stream`. `buffers`: addresses in the order of `bytes()`. Throws cuda::DriverError.
   void queue(cuda::Handle stream, const std::vector<cuda::DevicePointer>& buffers, std::size_t first,
@@ -67,15 +68,19 @@ class CudaProgram {
         queue_launch(driver, stream, *launch, functions[i], buffers);
       } else if (const auto* fill = std::get_if<FillStep>(&steps_[i])) {
         cuda::fill(driver, stream, at(fill->to, buffers), fill->pattern, fill->count);
-      } else if (const auto* copy = std::get_if<CopyStep>(&steps_[i]); copy->bytes > 0) {
+      } else if (const auto* copy = std::get_if<CopyStep>(&steps_[i])) {
+        if (copy->bytes == 0) continue;
         driver.check(driver.copy_device_to_device(at(copy->to, buffers), at(copy->from, buffers), copy->bytes, stream),
                      "cuMemcpyDtoD");
+      } else if (const auto* call = std::get_if<CallStep>(&steps_[i])) {
+        (*call)(reinterpret_cast<std::uintptr_t>(stream), buffers);
       }
     }
   }
 
  private:
   using Functions = std::vector<cuda::Handle>;  // of every step; null where it is no launch
+  using Owner = std::pair<cuda::Handle, cuda::Handle>;  // context; stream, or null where all streams share the modules
 
   static cuda::DevicePointer at(const Place& place, const std::vector<cuda::DevicePointer>& buffers) {
     return buffers.at(place.buffer) + place.offset;
@@ -98,19 +103,20 @@ class CudaProgram {
                  "cuLaunchKernel");
   }
 
-  // The kernels in the context of `stream`, which is made the thread's own.
+  // The kernels for `stream`, whose context is made the thread's own.
   const Functions& loaded(cuda::Handle stream) const {
     const cuda::Driver& driver = cuda::Driver::instance();
     cuda::Handle context = nullptr;
     driver.check(driver.stream_context(stream, &context), "cuStreamGetCtx");
     driver.check(driver.context_set_current(context), "cuCtxSetCurrent");
+    const Owner owner{context, has_globals_ ? stream : nullptr};
     {
       const std::shared_lock<std::shared_mutex> lock(mutex_);
-      const auto found = functions_.find(context);
+      const auto found = functions_.find(owner);
       if (found != functions_.end()) return *found->second;
     }
     const std::unique_lock<std::shared_mutex> lock(mutex_);
-    auto& entry = functions_[context];
+    auto& entry = functions_[owner];
     if (entry == nullptr) entry = std::make_unique<Functions>(load_functions(driver));
     return *entry;
   }
@@ -143,9 +149,10 @@ class CudaProgram {
 
   std::vector<std::string> cubins_;
   std::vector<std::size_t> bytes_;
+  bool has_globals_;
   std::vector<Step> steps_;
   mutable std::shared_mutex mutex_;
-  mutable std::map<cuda::Handle, std::unique_ptr<Functions>> functions_;  // by context
+  mutable std::map<Owner, std::unique_ptr<Functions>> functions_;
 };
 
 }  // namespace calling

@@ -33,7 +33,7 @@ class EmulatedProgram:
         self._compiled = cpu.compile(plan, limits)
         self._lock = threading.Lock()
         self._runner: RunnerProcess | None = None
-        self._ends = weakref.finalize(self, lambda: None)
+        self._ends: weakref.finalize | None = None
 
     @property
     def bytes(self) -> list[int]:
@@ -80,7 +80,8 @@ class EmulatedProgram:
             cpu_s=_CPU_S,
         )
         runner = _starting_thread().submit(start).result()
-        self._ends.detach()
+        if self._ends is not None:
+            self._ends.detach()
         self._ends = weakref.finalize(self, runner.close)
         if is_fault(runner.ready):
             runner.close()

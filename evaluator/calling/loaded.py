@@ -65,21 +65,13 @@ class Loaded:
             prepared = self._preparation.of(_forms(arrays))
             assert isinstance(prepared, QueuedProgram)
             results = [cp.empty(shape, dtype) for shape, dtype in prepared.results]
-            scratch = self._scratch(prepared, stream)
+            if prepared.needs_memory and stream.is_capturing():
+                message = "takes memory that a recorded graph would not keep: call it outside of the recording"
+                raise RuntimeError(f"{self._source.name} {message}")
+            # Given back to CuPy's pool of this stream, where only what is queued behind these steps gets it.
+            scratch = [cp.empty(nbytes, cp.uint8) for nbytes in [prepared.placement.scratch_bytes] if nbytes]
             prepared.queue(stream.ptr, [array.data.ptr for array in (*arrays, *results, *scratch)])
             return results if torch is None else [torch.from_dlpack(array) for array in results]
-
-    def _scratch(self, prepared: QueuedProgram, stream: Any) -> list[Any]:
-        """Memory of CuPy's pool of the stream, which goes back there at once: it is next used behind these steps."""
-        import cupy as cp
-
-        nbytes = prepared.placement.scratch_bytes
-        if not nbytes:
-            return []
-        if stream.is_capturing():
-            message = "has temporaries, whose memory a recorded graph would not keep: call it outside of the recording"
-            raise RuntimeError(f"{self._source.name} {message}")
-        return [cp.empty(nbytes, cp.uint8)]
 
     def _check_places(self, given: Sequence[Any]) -> None:
         wanted, places = self._source.device, set()

@@ -42,7 +42,7 @@ def matmul(x: cp.ndarray, y: cp.ndarray, out: cp.ndarray | None = None, dtype: s
     a, b = _matrix(x, batch), _matrix(y, batch)
     assert a is not None
     assert b is not None
-    _handle(cp.cuda.Device().id).matmul(stream, number, math.prod(batch), m, n, k, a, b, target)
+    _handle(cp.cuda.Device().id, stream).matmul(stream, number, math.prod(batch), m, n, k, a, b, target)
     return out
 
 
@@ -100,7 +100,8 @@ def _batch_stride(x: cp.ndarray, batch: tuple[int, ...]) -> int | None:
 
 
 @functools.cache
-def _handle(device: int) -> _core.Cublas:
+def _handle(device: int, stream: int) -> _core.Cublas:
+    """One for every stream: products that run side by side must not have the same workspace."""
     return _core.Cublas(_library())
 
 

@@ -60,6 +60,47 @@ def forward(x, factor):
     return out
 '''
 
+# A product by a library, between two kernels' launches.
+PRODUCT = r'''
+import cupy as cp
+
+source = r"""
+extern "C" __global__ void add(const float* x, float value, float* out, int size) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < size) out[i] = x[i] + value;
+}
+"""
+add = cp.RawKernel(source, "add")
+
+def forward(a, b):
+    more = cp.empty(a.shape, cp.float32)
+    add((1,), (64,), (a, cp.float32(1.0), more, a.size))
+    product = cp.matmul(more, b)
+    out = cp.empty(product.shape, cp.float32)
+    add((1,), (64,), (product, cp.float32(-1.0), out, product.size))
+    return out
+'''
+
+# Counts its calls in a variable of the module and puts it back, as a kernel does whose last block tidies up.
+COUNTING = r'''
+import cupy as cp
+
+source = r"""
+__device__ int turn;
+extern "C" __global__ void take_turns(const float* x, float* out) {
+  turn += 1;
+  out[0] = x[0] + turn;
+  turn = 0;
+}
+"""
+take_turns = cp.RawKernel(source, "take_turns")
+
+def forward(x):
+    out = cp.empty((1,), cp.float32)
+    take_turns((1,), (1,), (x, out))
+    return out
+'''
+
 # Reads one element too far wherever the first element is negative.
 FAULTY = r'''
 import cupy as cp
@@ -87,9 +128,17 @@ def task(name: str, *arrays: Array) -> Task:
 TASKS = {
     "several_outputs": task("several_outputs", Array("x", (100,)), Array("n", (100,), "int32")),
     "row_sums": task("row_sums", Array("x", (8, 32)), Array("norm.factor", (1,), parameter=True)),
+    "product": task("product", Array("a", (4, 8)), Array("b", (8, 5))),
+    "counting": task("counting", Array("x", (1,))),
     "faulty": task("faulty", Array("x", (64,))),
 }
-TEXTS = {"several_outputs": SEVERAL_OUTPUTS, "row_sums": ROW_SUMS, "faulty": FAULTY}
+TEXTS = {
+    "several_outputs": SEVERAL_OUTPUTS,
+    "row_sums": ROW_SUMS,
+    "product": PRODUCT,
+    "counting": COUNTING,
+    "faulty": FAULTY,
+}
 
 
 def forms(*arrays: tuple[tuple[int, ...], str]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:

@@ -17,14 +17,19 @@ class ndarray(np.ndarray):
         return 2, 0
 
 
-class Stream:
-    ptr = 0x10
+entered = []  # addresses of streams that are current
 
+
+class Stream:
     def __enter__(self):
+        entered.append(self.ptr)
         return self
 
     def __exit__(self, *_):
-        pass
+        entered.pop()
+
+    def __init__(self, ptr=0x10, device_id=0):
+        self.ptr = ptr
 
     def is_capturing(self):
         return False
@@ -39,4 +44,9 @@ def array(values):
 
 
 uint8 = np.uint8
-cuda = types.SimpleNamespace(Device=lambda number: contextlib.nullcontext(), get_current_stream=Stream)
+cuda = types.SimpleNamespace(
+    Device=lambda number: contextlib.nullcontext(),
+    ExternalStream=Stream,
+    get_current_stream=Stream,
+    runtime=types.SimpleNamespace(getDevice=lambda: 0),
+)

@@ -49,6 +49,22 @@ def test_calls_on_several_streams_keep_their_temporaries_apart(row_sums, numbers
         np.testing.assert_allclose(cp.asnumpy(sums), cp.asnumpy(x).sum(axis=1), rtol=1e-5, atol=1e-5)
 
 
+def test_products_of_several_streams_keep_their_workspaces_apart(made, numbers):
+    program = made("product", "cuda", allow_unverified=True)
+    product = load(program.text.replace("(1,), (64,)", "(4096,), (256,)"), **program.options)
+    a, b = (cp.asarray(numbers.normal(size=(1024, 1024)), dtype=cp.float32) for _ in range(2))
+    streams = [cp.cuda.Stream(non_blocking=True) for _ in range(3)]
+    cp.cuda.Device().synchronize()
+    found = []
+    for number in range(30):
+        with streams[number % 3]:
+            found.append(product(a, b))
+    cp.cuda.Device().synchronize()
+    for one in found:
+        np.testing.assert_array_equal(cp.asnumpy(one), cp.asnumpy(found[0]))
+    np.testing.assert_allclose(cp.asnumpy(found[0]), cp.asnumpy((a + 1) @ b - 1), rtol=1e-3, atol=1e-2)
+
+
 def test_a_call_without_temporaries_can_be_recorded_into_a_graph(made):
     program = made("faulty", "cuda")  # whose x[0] is not negative here
     shift = load(program.text, **program.options)
@@ -72,7 +88,7 @@ def test_a_call_with_temporaries_is_not_recorded(row_sums):
     with stream:
         row_sums(x, factor)
         stream.begin_capture()
-        with pytest.raises(RuntimeError, match="has temporaries, whose memory a recorded graph would not keep"):
+        with pytest.raises(RuntimeError, match="takes memory that a recorded graph would not keep"):
             row_sums(x, factor)
         stream.end_capture()
 

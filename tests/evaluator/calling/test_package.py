@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import evaluator
+from evaluator.judge.baseline import plain_text
 
 
 def modules_after(statements: str) -> set[str]:
@@ -35,11 +36,13 @@ def test_an_unknown_name_is_an_attribute_error():
         evaluator.compile  # noqa: B018
 
 
-def test_check_judges_a_text_or_a_file(tmp_path):
-    from evaluator.judge.baseline import plain_text
+def test_check_judges_a_file(tmp_path):
+    (tmp_path / "wrong.py").write_text(plain_text("1_019").replace("v < 0.0f", "v < 0.0f &&"))
+    verdict = evaluator.check(tmp_path / "wrong.py", "1_019")
+    assert (verdict.outcome, verdict.size, verdict.device) == ("compile_error", "cpu", "cpu")
 
-    wrong = plain_text("1_019").replace("v < 0.0f", "v < 0.5f")
-    (tmp_path / "wrong.py").write_text(wrong)
-    assert evaluator.check(tmp_path / "wrong.py", "1_019").outcome == "wrong_value"
+
+def test_check_judges_a_text(tmp_path):
+    assert evaluator.check("import os\n", "1_019").outcome == "refused"
     with pytest.raises(KeyError, match="no task"):
-        evaluator.check(wrong, "9_999")
+        evaluator.check("import os\n", "9_999")

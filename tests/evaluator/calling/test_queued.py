@@ -1,5 +1,6 @@
 """Programs on `cuda` as far as a machine without a GPU can see: where buffers lie, and what the driver is asked."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -60,11 +61,12 @@ def test_a_place_counts_elements_of_the_dtype():
     assert place(plan).place(plan, View(2, 3, (2,))) == (2, 256 + 12)
 
 
-def test_a_library_step_is_refused_with_its_line():
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_a_library_step_without_cupy_is_unsupported():
     a = View(0, 0, (2, 5))
     step = Matmul(a, View(0, 0, (5, 2)), View(1, 0, (2, 2)), False, False, 7)
     plan = Plan(buffers((2, 2)), (), (Copy(a, a, 6), step), (View(1, 0, (2, 2)),))
-    with pytest.raises(ProgramFault, match=r"library step \(matmul\)") as caught:
+    with pytest.raises(ProgramFault, match=r"library step \(matmul\), which needs CuPy") as caught:
         QueuedProgram(plan, 90, Limits())
     assert (caught.value.fault.outcome, caught.value.fault.line) == ("unsupported", 7)
 
@@ -114,7 +116,7 @@ def on_stub(stub_driver):
 
 def test_a_launch_gets_addresses_and_numbers_in_the_kernels_own_types(on_stub):
     found = on_stub("""
-program = _core.CudaProgram([b"cubin"], [64, 64, 512])
+program = _core.CudaProgram([b"cubin"], [64, 64, 512], False)
 arguments = [(0, 0), (1, 16), (2, 256), (7).to_bytes(4, "little"), (5).to_bytes(8, "little")]
 program.add_launch(0, "k", (3, 2, 1), (32, 1, 1), 1000, arguments)
 parameters("k", 8, 8, 8, 4, 8)
@@ -127,7 +129,7 @@ found = log()
 
 def test_modules_are_loaded_once_for_every_context(on_stub):
     found = on_stub("""
-program = _core.CudaProgram([b"one", b"two"], [])
+program = _core.CudaProgram([b"one", b"two"], [], False)
 program.add_launch(1, "k", (1, 1, 1), (1, 1, 1), 0, [])
 for stream in (0x10, 0x11, 0x20, 0x10, 0x21):
     program.queue(stream, [], 0, 1)
@@ -137,10 +139,88 @@ found = log()
     assert found == ["load in 1"] * 2 + launches[:2] + ["load in 2"] * 2 + launches[2:]
 
 
+def test_streams_share_modules_unless_these_have_variables(on_stub):
+    found = on_stub("""
+program = _core.CudaProgram([b"one"], [], True)
+program.add_launch(0, "k", (1, 1, 1), (1, 1, 1), 0, [])
+for stream in (0x10, 0x11, 0x10, 0x20):
+    program.queue(stream, [], 0, 1)
+found = [line for line in log() if line.startswith("load")]
+""")
+    assert found == ["load in 1", "load in 1", "load in 2"]
+
+
+@NEEDS_NVRTC
+def test_a_program_with_variables_of_its_own_has_some_for_every_stream(on_stub):
+    found = on_stub("""
+from tests.evaluator.calling.conftest import COUNTING, TASKS, forms
+from evaluator.calling.preparation import Preparation
+from evaluator.calling.source import find
+source = find(COUNTING, task=TASKS["counting"], device="cuda", allow_unverified=True)
+program = Preparation(source, architecture=90).of(forms(((1,), "float32")))
+memory = [np.zeros(n, np.uint8) for n in program.core.bytes]
+for stream in (0x10, 0x11, 0x10):
+    program.queue(stream, [array.ctypes.data for array in memory])
+found = [line for line in log() if line.startswith("load")]
+""")
+    assert found == ["load in 1"] * 2
+
+
+def test_a_call_stands_where_it_was_put_and_gets_stream_and_buffers(on_stub):
+    found = on_stub("""
+seen = []
+def call(stream, buffers):
+    seen.append([stream, buffers, len(log())])
+    if buffers == [3, 4]: raise ValueError("a library's complaint")
+program = _core.CudaProgram([b"one"], [8, 8], False)
+for name in ("before", None, "behind"):
+    if name is None: program.add_call(call)
+    else: program.add_launch(0, name, (1, 1, 1), (1, 1, 1), 0, [])
+program.queue(0x10, [1, 2], 0, 3)
+try: program.queue(0x10, [3, 4], 0, 3)
+except ValueError as error: seen.append(str(error))
+found = [seen, [line.split()[0] for line in log()]]
+""")
+    calls, log = found
+    assert calls == [[16, [1, 2], 2], [16, [3, 4], 4], "a library's complaint"]
+    assert log == ["load", "before", "behind", "before"]
+
+
+@NEEDS_NVRTC
+def test_a_library_step_gets_the_plans_buffers_on_the_callers_stream(on_stub):
+    found = on_stub("""
+import importlib.util, types
+from tests.evaluator.calling import stub_cupy
+from tests.evaluator.calling.conftest import PRODUCT, TASKS, forms
+sys.modules["cupy"] = stub_cupy
+stub_cupy.__spec__ = importlib.util.spec_from_loader("cupy", None)
+seen = []
+class Executable:
+    def __init__(self, device, compiled): self.steps = compiled.plan.steps
+    def queue(self, addresses):
+        seen.append([list(stub_cupy.entered), [type(step).__name__ for step in self.steps], list(addresses)])
+execution = types.ModuleType("execution")
+execution.Executable = Executable
+sys.modules["evaluator.devices.cuda.execution"] = execution
+_core.CudaDevice = lambda ordinal: None
+from evaluator.calling.preparation import Preparation
+from evaluator.calling.source import find
+source = find(PRODUCT, task=TASKS["product"], device="cuda", allow_unverified=True)
+program = Preparation(source, architecture=90).of(forms(((4, 8), "float32"), ((8, 5), "float32")))
+memory = [np.zeros(n, np.uint8) for n in program.core.bytes]
+addresses = [array.ctypes.data for array in memory]
+program.queue(0x11, addresses)
+found = [seen, addresses, program.needs_memory, [line.split()[0] for line in log()]]
+""")
+    seen, (a, b, out, scratch), needs_memory, log = found
+    assert seen == [[[0x11], ["Matmul"], [a, b, scratch, scratch + 256, out]]]
+    assert (needs_memory, log) == (True, ["load", "add", "add"])
+
+
 def test_threads_load_modules_once(on_stub):
     found = on_stub("""
 import concurrent.futures
-program = _core.CudaProgram([b"one"], [])
+program = _core.CudaProgram([b"one"], [], False)
 program.add_launch(0, "k", (1, 1, 1), (1, 1, 1), 0, [])
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     list(pool.map(lambda _: program.queue(0x10, [], 0, 1), range(200)))
@@ -153,7 +233,7 @@ found = [sum(line.startswith(word) for line in log()) for word in ("load", "k")]
 def test_fills_and_copies_reach_their_bytes_and_no_others(on_stub, width):
     found = on_stub(f"""
 memory = np.zeros(100, np.uint8)
-program = _core.CudaProgram([], [100])
+program = _core.CudaProgram([], [100], False)
 program.add_fill((0, 8), bytes(range(1, {width} + 1)), 3)
 program.add_fill((0, 90), b"\\1", 0)
 program.add_copy((0, 8), (0, 60), {2 * width})
@@ -170,7 +250,7 @@ found = memory.tolist()
 def test_what_the_driver_refuses_is_an_error(on_stub):
     found = on_stub("""
 found = []
-program = _core.CudaProgram([b"bad"], [8])
+program = _core.CudaProgram([b"bad"], [8], False)
 program.add_launch(0, "k", (1, 1, 1), (1, 1, 1), 0, [])
 for stream, buffers in ((0x10, [1]), (0, [1]), (0x10, [1, 2])):
     try: program.queue(stream, buffers, 0, 1)
@@ -199,13 +279,17 @@ parameters("add_up", 8, 8, 4)
 parameters("scale", 8, 8, 8, 4)
 addresses = [array.ctypes.data for array in memory]
 program.queue(0x10, addresses)
+program.queue(0x11, addresses)  # has no variables of its own: no need to load it again
 found = [addresses, log(), memory[3].tolist()]
 """)
     (x, factor, out, scratch), log, sums = found
+    add_up, scale = f"{x:016x} {scratch:016x} {32:08x}", f"{scratch:016x} {factor:016x} {out:016x} {8:08x}"
     assert log == [
         "load in 1",
-        f"add_up 8 1 1 32 1 1 0 on 10 {x:016x} {scratch:016x} {32:08x}",
-        f"scale 1 1 1 128 1 1 0 on 10 {scratch:016x} {factor:016x} {out:016x} {8:08x}",
+        f"add_up 8 1 1 32 1 1 0 on 10 {add_up}",
+        f"scale 1 1 1 128 1 1 0 on 10 {scale}",
+        f"add_up 8 1 1 32 1 1 0 on 11 {add_up}",
+        f"scale 1 1 1 128 1 1 0 on 11 {scale}",
     ]
     assert sums[:32] == [0] * 32
     assert sums[32:] == [255] * 224

@@ -22,7 +22,7 @@ def cupy_nn(tmp_path_factory):
     exact = modules["evaluator.nn.cupy_nn.exact.convolution"]
     modules["evaluator.nn.cupy_nn.cudnn_plans"].convolve = functools.partial(host_cupy.convolve, exact)
     cublas = modules["evaluator.nn.cupy_nn.cublas"]
-    cublas._core, cublas._handle = host_cupy, lambda device: host_cupy.Cublas()
+    cublas._core, cublas._handle = host_cupy, lambda device, stream: host_cupy.Cublas()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield namespace

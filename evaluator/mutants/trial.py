@@ -114,7 +114,10 @@ class Trials:
         return None if verdict.ok else f"{verdict.outcome}: {verdict.message}"
 
     def attempt(self, text: str, task: Task, mutants: Sequence[Mutant]) -> Iterator[Trial]:
-        """One trial of each mutant of the program `text`, those that need no search first."""
+        """One trial of each mutant of the program `text`, those that need no search first.
+
+        RuntimeError at the end where the judge failed on some: these have no trial.
+        """
         original = self._compile(text, task)
         unchanged, ready = fingerprint(original), []
         for mutant in mutants:
@@ -132,13 +135,17 @@ class Trials:
                 ready.append((mutant, compiled, time.perf_counter() - started))
         started = time.perf_counter()
         found = self._search.expose(task, self.settings.size, original, [compiled for _, compiled, _ in ready])
+        failed = []
         share_s = (time.perf_counter() - started) / max(1, len(ready))
         for (mutant, _, spent_s), exposure in zip(ready, found, strict=True):
             started = time.perf_counter() - share_s - spent_s
             verdict = self._judge.check(mutant.text, task, self.settings.size, timing=False)
             if verdict.outcome is Outcome.EVALUATOR_ERROR:
-                raise RuntimeError(f"judging mutant {mutant.id} of {mutant.program} failed: {verdict.message}")
-            yield _trial(mutant, State.TRIED, started, verdict.outcome, verdict.message, exposure)
+                failed.append(f"mutant {mutant.id}: {verdict.message}")
+            else:
+                yield _trial(mutant, State.TRIED, started, verdict.outcome, verdict.message, exposure)
+        if failed:
+            raise RuntimeError("the judge failed: " + "; ".join(failed))
 
     def _compile(self, text: str, task: Task) -> cpu.CompiledPlan:
         """For the emulator. ProgramFault for what falls before it runs."""

@@ -20,6 +20,7 @@ all columns say the same.
 
 import argparse
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -170,6 +171,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, help="calls of one run; default 1000, on the emulator 10")
     options = parser.parse_args()
     options.calls = options.calls or (1000 if options.device == "cuda" else 10)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy's arrays need some memory as well
     import jax
 
     try:

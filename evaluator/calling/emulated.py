@@ -56,8 +56,18 @@ class EmulatedProgram:
             if buffer.size:
                 target = buffers.raw(number, _GUARD)
                 target[:] = np.frombuffer(given, target.dtype)
-        deadline_s = self._limits.kernel_s
-        report = runner.run(order="forward", seed=0, guard=_GUARD, deadline_s=deadline_s, rung=Rung.LAUNCH, judged=True)
+        try:
+            report = runner.run(
+                order="forward",
+                seed=0,
+                guard=_GUARD,
+                deadline_s=self._limits.kernel_s,
+                rung=Rung.LAUNCH,
+                judged=True,
+            )
+        except BaseException:
+            runner.close()  # or its report on this call would be taken for one on the next
+            raise
         if is_fault(report):
             runner.close()
             raise faults.fault(report, self.plan, self._compiled.compiled.path, Rung.LAUNCH)
@@ -78,6 +88,7 @@ class EmulatedProgram:
             threads=1,
             static_shared_bytes=compiled.facts.thread_local_bytes,
             cpu_s=_CPU_S,
+            layers=self._limits.confinement,
         )
         runner = _starting_thread().submit(start).result()
         if self._ends is not None:

@@ -56,8 +56,10 @@ class Loaded:
         return results if torch is None else [torch.from_dlpack(array) for array in results]
 
     def _on_cuda(self, given: Sequence[Any], torch: Any) -> list[Any]:
-        import cupy as cp
-
+        try:
+            import cupy as cp
+        except ImportError as error:
+            raise ImportError(f"calls on cuda need CuPy ({error}): install the extra cuda12 or cuda13") from error
         device = given[0].__dlpack_device__()[1]
         with cp.cuda.Device(device), _stream(device, torch) as stream:
             shared = [array if isinstance(array, cp.ndarray) else cp.from_dlpack(array) for array in given]

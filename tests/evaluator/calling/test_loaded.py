@@ -162,6 +162,23 @@ def test_a_lost_process_is_replaced(row_sums):
     np.testing.assert_array_equal(row_sums(x, factor), [32.0] * 8)
 
 
+def test_an_interrupted_call_is_not_answered_by_the_next(row_sums):
+    """The process would report the call that nobody waited for, whatever it was asked since."""
+    x, factor = np.ones((8, 32), np.float32), np.float32([1.0])
+    row_sums(x, factor)
+    runner = row_sums._preparation.of(forms(((8, 32), "float32"), ((1,), "float32")))._runner
+    expect = runner._expect
+
+    def interrupted(*_):
+        runner._expect = expect
+        raise KeyboardInterrupt
+
+    runner._expect = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        row_sums(3 * x, factor)
+    np.testing.assert_array_equal(row_sums(2 * x, factor), [64.0] * 8)
+
+
 def test_a_program_that_is_not_used_any_more_leaves_no_process(made):
     import gc
     import os

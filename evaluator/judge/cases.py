@@ -19,7 +19,12 @@ Transform = Callable[[Arrays, Draws], Arrays]
 
 def negated(arrays: Arrays, rng: Draws) -> Arrays:
     """First array negated, signs of all others at random: an identity in place of relu, a lost sign."""
-    return _each(arrays, lambda x: -x, lambda x: x * (2 * rng.integers(0, 2, x.shape) - 1).astype(x.dtype))
+    return _each(arrays, lambda x: -x, lambda x: _signs(x, rng))
+
+
+def mixed(arrays: Arrays, rng: Draws) -> Arrays:
+    """Every sign at random: a block of elements judged by the sign of one, sums that only cancellation makes small."""
+    return _each(arrays, lambda x: _signs(x, rng), lambda x: _signs(x, rng))
 
 
 def shifted(arrays: Arrays, rng: Draws) -> Arrays:
@@ -107,6 +112,7 @@ TRANSFORMS: dict[str, Transform] = {
     "permuted": permuted,
     "small": small,
     "integers": integers,
+    "mixed": mixed,
 }
 
 
@@ -145,6 +151,10 @@ def _vary_constant(x: Any, spec: Array, rng: Draws) -> Any:
 
 def _floating(x: Any) -> bool:
     return np.issubdtype(x.dtype, np.floating)
+
+
+def _signs(x: Any, rng: Draws) -> Any:
+    return x * (2 * rng.integers(0, 2, x.shape) - 1).astype(x.dtype)
 
 
 def _largest(x: Any) -> float:

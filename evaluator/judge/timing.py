@@ -1,6 +1,7 @@
 """Paired timing: baseline and candidate alternate in random order, and the score is the ratio of each pair."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -60,7 +61,10 @@ class Schedule:
 
 def replays_for(session: Timed, min_sample_us: float = MIN_SAMPLE_US) -> int:
     """Replays in one sample, so that a sample lasts `min_sample_us`. Warms the session up as well."""
-    single_us = min(session.time(1), session.time(1))
+    first_us = session.time(1)
+    if first_us >= 2 * min_sample_us:  # cold or not, one is long enough
+        return 1
+    single_us = min(first_us, session.time(1))
     if single_us >= min_sample_us:
         return 1
     # A single replay carries the cost of its message; a batch tells the true one.
@@ -78,7 +82,8 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
     """
     order = np.random.Generator(np.random.Philox(key=[seed, 0]))
     least_us = schedule.min_sample_us
-    replays = [(replays_for(reference, least_us), replays_for(program, least_us)) for reference, program in buckets]
+    counts = {session: replays_for(session, least_us) for session in dict.fromkeys(itertools.chain(*buckets))}
+    replays = [(counts[reference], counts[program]) for reference, program in buckets]
     reference_us: list[list[float]] = [[] for _ in buckets]
     program_us: list[list[float]] = [[] for _ in buckets]
     spent_s, stop, rounds = 0.0, _core.Stop.CONTINUE, 0
@@ -97,13 +102,14 @@ def time_pairs(buckets: Sequence[tuple[Timed, Timed]], schedule: Schedule, seed:
     return pairs
 
 
-def steady_pairs(take: Callable[[], Pairs], widest: float | None) -> Pairs:
-    """The pairs that `take` takes, taken anew once where their interval is wider than `widest` of its value.
+def steady_pairs(take: Callable[[Schedule], Pairs], schedule: Schedule, widest: float | None) -> Pairs:
+    """The pairs that `take` takes; where their interval is wider than `widest` of its value, anew, four times as long.
 
     `widest` None: any width will do. Raises ProgramFault `unstable_timing` where the second ones are too wide as well.
     """
-    for attempt in (1, 2):
-        pairs = take()
+    longer = dataclasses.replace(schedule, budget_s=4 * schedule.budget_s, min_pairs=4 * schedule.min_pairs)
+    for attempt, each in ((1, schedule), (2, longer)):
+        pairs = take(each)
         spread = (pairs.speedup.high - pairs.speedup.low) / 2 / pairs.speedup.value
         if widest is None or spread <= widest:
             return pairs
@@ -115,7 +121,8 @@ def steady_pairs(take: Callable[[], Pairs], widest: float | None) -> Pairs:
 
 def time_alone(buckets: Sequence[Timed], schedule: Schedule) -> Interval:
     """Microseconds per replay of a program that has nothing to be compared with."""
-    replays = [replays_for(session, schedule.min_sample_us) for session in buckets]
+    counts = {session: replays_for(session, schedule.min_sample_us) for session in dict.fromkeys(buckets)}
+    replays = [counts[session] for session in buckets]
     times_us: list[list[float]] = [[] for _ in buckets]
     spent_s, stop, rounds = 0.0, _core.Stop.CONTINUE, 0
     while stop == _core.Stop.CONTINUE:

@@ -9,6 +9,9 @@ import cupy as cp
 
 Lengths = tuple[int, ...]
 
+_ALIGNMENT = 16  # bytes, of what a plan is given
+_MOST_PLANS = 256  # kept; a run of many shapes would otherwise keep them all
+
 _IDS = (1, 2, 3)  # by which a plan knows x, weight and out
 
 
@@ -46,8 +49,20 @@ def convolve(geometry: Geometry, x: cp.ndarray, weight: cp.ndarray, out: cp.ndar
     plan = _plan(device, geometry)
     workspace = cp.empty(max(plan.workspace_bytes, 1), cp.uint8)
     cudnn.set_stream(handle=handle, stream=cp.cuda.get_current_stream().ptr)
-    pointers = dict(zip(_IDS, (x.data.ptr, weight.data.ptr, out.data.ptr), strict=True))
+    x, weight, target = _aligned(x), _aligned(weight), out if _is_aligned(out) else cp.empty_like(out)
+    pointers = dict(zip(_IDS, (x.data.ptr, weight.data.ptr, target.data.ptr), strict=True))
     plan.graph.execute(pointers, workspace.data.ptr, handle=handle)
+    if target is not out:
+        out[...] = target
+
+
+def _is_aligned(array: cp.ndarray) -> bool:
+    return array.data.ptr % _ALIGNMENT == 0
+
+
+def _aligned(array: cp.ndarray) -> cp.ndarray:
+    """The array, or a copy where it begins at an address that cuDNN does not take."""
+    return array if _is_aligned(array) else array.copy()
 
 
 @functools.cache
@@ -67,7 +82,7 @@ def _handle(device: int) -> Any:
     return _cudnn().create_handle()
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_MOST_PLANS)
 def _plan(device: int, geometry: Geometry) -> _Plan:
     cudnn = _cudnn()
     number = cudnn.data_type.FLOAT

@@ -144,10 +144,17 @@ def test_a_score_that_does_not_come_again_is_not_reproduced():
 
 def test_times_that_spread_too_far_are_taken_anew_once_and_then_unstable():
     noisy, calm = ([pairs_of(Scripted(3000.0, noise, seed=1), Scripted(1500.0, noise, seed=2))] for noise in (0.5, 0.0))
-    assert steady_pairs(iter(noisy + calm).__next__, 0.05).speedup.value == pytest.approx(2.0)
-    assert steady_pairs(iter(noisy).__next__, None).speedup.low < 1.9
+    schedule, schedules = Schedule(width=0.01, budget_s=0.3, min_pairs=14), []
+
+    def steady(pairs, widest):
+        left = iter(pairs)
+        return steady_pairs(lambda each: schedules.append(each) or next(left), schedule, widest)
+
+    assert steady(noisy + calm, 0.05).speedup.value == pytest.approx(2.0)
+    assert [each.budget_s for each in schedules] == [0.3, 1.2]  # the second attempt takes more pairs
+    assert steady(noisy, None).speedup.low < 1.9
     with pytest.raises(ProgramFault, match="wide to either side, expected 5% at most") as caught:
-        steady_pairs(iter(noisy + noisy).__next__, 0.05)
+        steady(noisy + noisy, 0.05)
     assert caught.value.fault.outcome is Outcome.UNSTABLE_TIMING
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from evaluator import _core
 from evaluator.calling.arguments import Form, in_order
 from evaluator.calling.emulated import EmulatedProgram
-from evaluator.calling.preparation import Preparation, Prepared, key_of
+from evaluator.calling.preparation import Preparation, Prepared
 from evaluator.calling.source import Source, find
 from evaluator.records import Limits, Verdict
 from evaluator.tasks.task import Task
@@ -42,14 +42,14 @@ def jax_call(
     source = find(program, task=task, device=chosen, verdict=verdict, allow_unverified=allow_unverified)
     target = _registered(chosen)
     preparation = Preparation(source, limits)
+    kept = functools.cache(functools.partial(_kept, preparation))
 
     def call(*arrays: Any, **named: Any) -> Any:
         given = [jnp.asarray(array) for array in in_order(source, arrays, named)]
         prepared = preparation.of(tuple((array.shape, array.dtype) for array in given))
-        key = _kept(source, prepared)
         forms = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _results(source, prepared)]
         function = jax.ffi.ffi_call(target, forms, vmap_method="sequential")
-        found = function(*given, program=key)[: len(prepared.results)]
+        found = function(*given, program=kept(prepared))[: len(prepared.results)]
         return found[0] if len(found) == 1 else tuple(found)
 
     call.__name__ = call.__qualname__ = f"task_{source.task.id}"
@@ -74,8 +74,9 @@ def _registered(device: str) -> str:
     return target
 
 
-def _kept(source: Source, prepared: Prepared) -> str:
-    key = key_of(source, prepared.plan)
+def _kept(preparation: Preparation, prepared: Prepared) -> str:
+    """The key by which XLA finds a program, which it may call from now on."""
+    key = preparation.key_of(prepared)
     if isinstance(prepared, EmulatedProgram):
         _core.keep_host_program(key, prepared.run, prepared.bytes)
     else:

@@ -10,7 +10,6 @@ from evaluator.calling.queued import QueuedProgram
 from evaluator.calling.source import Source
 from evaluator.devices.cuda import machine
 from evaluator.program import plan as plans
-from evaluator.program.plan import Plan
 from evaluator.program.screen import screen
 from evaluator.program.trace import trace
 from evaluator.records import Limits
@@ -40,6 +39,11 @@ class Preparation:
                 self._known[forms] = self._prepared(arrays_of(self.source, forms))
             return self._known[forms]
 
+    def key_of(self, prepared: Prepared) -> str:
+        """Names what a call does, on its device and within its time, the same in every process."""
+        text = f"{self.source.device}\n{self._limits.kernel_s}\n{plans.to_json(prepared.plan)}"
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
     def _prepared(self, arrays: Sequence[Array]) -> Prepared:
         screen(self.source.text, self._limits)
         inputs = [array for array in arrays if not array.parameter]
@@ -48,11 +52,6 @@ class Preparation:
         if self.source.device == "cpu":
             return EmulatedProgram(plan, self._limits, self.source.name)
         return QueuedProgram(plan, self._architecture or _architecture(), self._limits)
-
-
-def key_of(source: Source, plan: Plan) -> str:
-    """Names what a call does, on its device, the same in every process."""
-    return hashlib.sha256(f"{source.device}\n{plans.to_json(plan)}".encode()).hexdigest()
 
 
 def _architecture() -> int:

@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from evaluator.calling import jax_function
 from evaluator.calling.jax_function import jax_call
-from evaluator.calling.source import Unverified
+from evaluator.calling.preparation import Preparation
+from evaluator.calling.source import Unverified, find
 from evaluator.devices.cuda import toolkit
 from evaluator.judge.oracle import Oracle
+from evaluator.records import Limits
 from evaluator.tasks import catalog
 
 # What a handler reports: jaxlib makes one or the other of it, depending on whether the call was asynchronous.
@@ -241,13 +244,24 @@ def test_a_function_for_a_gpu_says_so_on_a_cpu(for_a_gpu):
         jax.block_until_ready(jax.jit(for_a_gpu)(*arrays))
 
 
-def test_an_executable_of_another_process_names_no_program_here(row_sums, monkeypatch):
+def test_an_executable_of_another_process_names_no_program_here(made, monkeypatch):
     """Keys are digests of the plan, so that a cached executable never calls what merely has the same number."""
-    from evaluator.calling import jax_function
-
-    monkeypatch.setattr(jax_function, "_kept", lambda source, prepared: "0" * 64)
+    monkeypatch.setattr(jax_function, "_kept", lambda preparation, prepared: "0" * 64)
+    program = made("row_sums")
     with pytest.raises(FAILED, match="000 is not known to this process"):
-        jax.jit(row_sums)(jnp.ones((8, 32)), jnp.ones((1,))).block_until_ready()
+        jax.jit(jax_call(program.text, **program.options))(jnp.ones((8, 32)), jnp.ones((1,))).block_until_ready()
+
+
+def test_keys_are_those_of_plans_devices_and_times(made):
+    def key(name, **options):
+        program = made(name, allow_unverified=True)
+        source = find(program.text, task=program.options["task"], device="cpu", allow_unverified=True)
+        preparation = Preparation(source, **options)
+        return preparation.key_of(preparation.of(tuple((a.shape, np.dtype(a.dtype)) for a in source.arrays)))
+
+    assert key("row_sums") == key("row_sums")
+    others = [key("several_outputs"), key("row_sums", limits=Limits(kernel_s=20.0))]
+    assert len({key("row_sums"), *others}) == 3
 
 
 @pytest.fixture(scope="module")

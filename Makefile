@@ -33,8 +33,12 @@ run: install
 test: install
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: install
+test-all: install $(VENV)/.ray
 	$(BIN)/python -m pytest
+
+$(VENV)/.ray: $(VENV)/.installed  # large, and needed by some slow tests alone
+	$(BIN)/python -m pip install --quiet --editable '.[ray]'
+	touch $@
 
 bench: install
 	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -28,6 +28,7 @@ class TaskResult:
     success_rate: float | None  # share of the policy's samples that are ok; None where the task was not sampled
     program: str | None  # path of the best program's file
     source: str | None  # "policy" or "seed"
+    device_name: str = ""  # model of the device that judged the task's programs; "" where unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +125,19 @@ def table(summary: Summary) -> str:
     ]
     if summary.device == "cpu":
         lines.append(EMULATOR_NOTE)
+    lines += _devices_note(summary.tasks)
     return "\n".join(lines)
+
+
+def _devices_note(results: Sequence[TaskResult]) -> list[str]:
+    """Which device judged which task, where there were several: their speed-ups are not to be compared."""
+    names = sorted({result.device_name for result in results} - {""})
+    if len(names) < 2:
+        return []
+    tasks = [", ".join(result.task for result in results if result.device_name == name) for name in names]
+    return ["Tasks were judged on different devices, and so are not comparable with one another:"] + [
+        f"  {name}: {of_name}" for name, of_name in zip(names, tasks, strict=True)
+    ]
 
 
 def _task_result(task: str, judged: Sequence[Judged], directory: RunDirectory) -> TaskResult:
@@ -141,6 +154,7 @@ def _task_result(task: str, judged: Sequence[Judged], directory: RunDirectory) -
         success_rate=_share(sampled),
         program=str(_program_path(directory, task)),
         source="seed" if first.step == SEED_STEP else "policy",
+        device_name=first.verdict.device_name,
     )
 
 

@@ -63,9 +63,13 @@ def speedups(values: Sequence[float]) -> Speedups | None:
 def summarise(verdicts: Sequence[Verdict], leave_out: Collection[str] = ()) -> Summary:
     """Summary over verdicts, without those of the tasks in `leave_out` (degenerate or collapsing ones).
 
-    An ok verdict without a baseline has no speed-up: it counts as right, and is in no list of speed-ups.
+    An ok verdict without a baseline has no speed-up: it counts as right, and is in no list of speed-ups. ValueError:
+    speed-ups that were measured on several models of device.
     """
     kept = [verdict for verdict in verdicts if verdict.task not in leave_out]
+    names = sorted({verdict.device_name for verdict in kept if verdict.ok} - {""})
+    if len(names) > 1:
+        raise ValueError(f"verdicts from {' and '.join(names)} do not add up: summarise those of each device apart")
     good = [verdict for verdict in kept if verdict.ok]
     # The raw value, since rounding is for display.
     scores = [_score(verdict) for verdict in good]

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -65,7 +66,9 @@ def test_saving_writes_programs_and_the_documented_object(result, judged, tmp_pa
         "config", "device", "size", "iterations", "seconds", "samples", "ok", "success_rate", "novel_ok",
         "geomean_speedup", "tasks",
     ]  # fmt: skip
-    assert list(fields["tasks"][0]) == ["task", "best_speedup", "low", "high", "success_rate", "program", "source"]
+    assert list(fields["tasks"][0]) == [
+        "task", "best_speedup", "low", "high", "success_rate", "program", "source", "device_name",
+    ]  # fmt: skip
     assert summary.load(directory) == result
     assert directory.is_finished()
 
@@ -76,6 +79,23 @@ def test_the_table_shows_intervals_and_says_that_an_emulator_is_no_gpu(result):
     assert "1.96 to 2.04" in text
     assert "they say nothing of a GPU" in text
     assert "75% of 4 samples" in text
+
+
+def test_tasks_of_two_devices_are_told_apart(judged, result, tmp_path):
+    assert "different devices" not in summary.table(result)
+    placed = [
+        dataclasses.replace(
+            entry, verdict=dataclasses.replace(entry.verdict, device_name="L4" if entry.task == "1_023" else "H200")
+        )
+        for entry in judged
+    ]
+    fields = {"config": "crl", "device": "cuda", "size": "kb", "iterations": 1, "seconds": 1.0}
+    tasks = ["1_019", "1_023", "1_040"]
+    mixed = summary.summarise(placed, [False] * len(placed), tasks, RunDirectory(tmp_path), **fields)
+    assert [task.device_name for task in mixed.tasks] == ["H200", "L4", ""]
+    lines = summary.table(mixed).splitlines()
+    assert lines[-3].startswith("Tasks were judged on different devices")
+    assert lines[-2:] == ["  H200: 1_019", "  L4: 1_023"]
 
 
 def test_a_run_without_samples_has_no_rate(tmp_path):

@@ -1,5 +1,7 @@
 """Summaries: by hand, with misses, and without the tasks that flatter."""
 
+import dataclasses
+
 import pytest
 
 from evaluator.judge.findings import Findings
@@ -53,6 +55,17 @@ def test_ok_without_a_baseline_is_a_success_without_a_speedup():
 def test_the_raw_value_counts_not_the_rounded_one():
     assert speedups([1.0099]).above == 0
     assert speedups([1.011]).above == 1
+
+
+def test_figures_of_two_devices_do_not_add_up():
+    rows = [
+        dataclasses.replace(verdict("a", 4.0), device_name="NVIDIA H200"),
+        dataclasses.replace(verdict("b", 2.0), device_name="NVIDIA L4"),
+    ]
+    with pytest.raises(ValueError, match="verdicts from NVIDIA H200 and NVIDIA L4 do not add up"):
+        summarise(rows)
+    assert summarise(rows, leave_out={"b"}).ok == 1
+    assert summarise([rows[0], verdict("c", 2.0)]).ok == 2  # from before devices had names
 
 
 def test_nothing_to_summarise():

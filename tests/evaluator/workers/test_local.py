@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
 
+from evaluator.devices.cuda import machine
+from evaluator.devices.cuda.machine import Driver, Gpu
 from evaluator.records import Outcome
 from evaluator.workers.local import LocalPool
 
@@ -122,3 +125,44 @@ def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path, running, 
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     wait_until(lambda: not running(int(done.stdout)))
+
+
+@pytest.mark.parametrize(("visible", "expected"), [(None, {"0", "1"}), ("5,3", {"5", "3"})])
+def test_each_worker_on_cuda_has_a_gpu_of_its_own(pool_of, job, tmp_path, monkeypatch, visible, expected):
+    has_gpus(monkeypatch, 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    pool = pool_of(2, judge_options={"device": "cuda"})
+    for key in range(2):
+        pool.submit(job(key, f"meet {tmp_path}"))
+    assert {verdict.message for _, verdict in pool.completed()} == expected
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_more_workers_than_gpus_are_refused(gpus, monkeypatch):
+    has_gpus(monkeypatch, gpus)
+    with pytest.raises(ValueError, match=f"seen 2 workers for device cuda and {gpus} GPUs"):
+        LocalPool(2, {"device": "cuda"})
+
+
+def has_gpus(monkeypatch, count):
+    monkeypatch.setattr(machine, "driver", lambda: Driver((13, 0), (Gpu("NVIDIA H200", 90, 1 << 37),) * count))
+
+
+def test_judges_that_cannot_be_made_are_an_error_of_ours(pool_of, job):
+    pool = pool_of(2, judge_options={"fails": True})
+    pool.submit(job(0))
+    ((_, verdict),) = pool.completed()
+    assert verdict.outcome is Outcome.EVALUATOR_ERROR
+    assert "exit code 7" in verdict.message
+
+
+def test_another_thread_can_wake_a_poll(pool_of):
+    pool = pool_of(1)
+    while pool._posts[0].device_name is None:
+        pool.poll()
+    threading.Timer(0.1, pool.wake).start()
+    assert pool.poll(timeout_s=None) == []  # which would wait for ever
+    pool.close()
+    pool.wake()  # and does no harm

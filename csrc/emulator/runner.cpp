@@ -19,6 +19,7 @@
 #include "messages.hpp"
 #include "reporting.hpp"
 #include "signals.hpp"
+#include "tape_check.hpp"
 
 namespace {
 
@@ -57,7 +58,9 @@ emulator::Tape read_tape(int fd) {
     done += static_cast<std::size_t>(got);
   }
   close(fd);
-  return emulator::TapeReader(words.data(), words.size()).read();
+  const emulator::Tape tape = emulator::TapeReader(words.data(), words.size()).read();
+  emulator::TapeCheck::all(tape);
+  return tape;
 }
 
 long long address_space_bytes() {

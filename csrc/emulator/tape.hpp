@@ -111,8 +111,13 @@ class TapeReader {
     return {buffer, offset};
   }
   dim3 extent() {
-    const auto x = static_cast<unsigned>(next()), y = static_cast<unsigned>(next()), z = static_cast<unsigned>(next());
+    const unsigned x = extent_along(), y = extent_along(), z = extent_along();
     return {x, y, z};
+  }
+  unsigned extent_along() {
+    const std::uint64_t value = next();
+    if (value > 0xffffffffu) throw std::runtime_error("the tape has an extent of more than 32 bits");
+    return static_cast<unsigned>(value);
   }
 
   Step step() {

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.judge.expected import Accuracy, Array, Compare, Comparison, Expected
-from evaluator.records import Outcome
+from evaluator.records import Outcome, ProgramFault, Rung
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
 
@@ -98,12 +98,19 @@ def apart(difference: Comparison, bound: Bound) -> bool:
 def measure(
     seen: Sequence[Array], expected: Expected, family: str, precision: str, compare: Compare = _core.compare
 ) -> list[Finding]:
-    """Every output of a program against its bound, in order. `compare` is the device's."""
-    bounds = bounds_of(expected, family, precision)
-    return [
-        Finding(output=index, errors=compare(array, exact), bound=bound)
-        for index, (array, exact, bound) in enumerate(zip(seen, expected.exact, bounds, strict=True))
-    ]
+    """Every output of a program against its bound, in order. `compare` is the device's.
+
+    Raises ProgramFault `out_of_bounds` where the expected values are no longer what they were.
+    """
+    findings = []
+    arrays = zip(seen, expected.exact, expected.accuracies, bounds_of(expected, family, precision), strict=True)
+    for index, (array, exact, accuracy, bound) in enumerate(arrays):
+        errors = compare(array, exact)
+        if accuracy.digest is not None and accuracy.digest != getattr(errors, "digest", None):
+            message = f"the expected values of output {index} changed in the memory of the judge"
+            raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+        findings.append(Finding(output=index, errors=errors, bound=bound))
+    return findings
 
 
 def precision_of(errors: Comparison) -> str:

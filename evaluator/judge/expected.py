@@ -50,6 +50,7 @@ class Accuracy:
     element_error: float
     dtype: str  # of the output
     usable: bool  # finite wherever the exact value fits the type
+    digest: int | None = None  # of the exact values, where they lie in memory that a program may reach
     # Error of the exact values on operands rounded to TF32; 0 where the task's class asks for every bit of them.
     operand_norm_error: float = 0.0
     operand_element_error: float = 0.0
@@ -141,7 +142,8 @@ def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
     if reference.dtype.kind == "f" and errors.mismatched:
         with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
             usable = bool((np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))).all())
-    return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable)
+    digest = getattr(errors, "digest", None)
+    return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable, digest)
 
 
 def _affine(both: Both, inputs: Sequence[Array]) -> bool:

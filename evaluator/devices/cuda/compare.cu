@@ -34,20 +34,37 @@ __device__ double block_sum(double x) {
   return total;
 }
 
-// Per block: sum of squares and number of the exact values that the type can hold. [blocks, 2]
+// A number that any changed bit of the element at `place` changes.
+__device__ unsigned long long mixed(unsigned long long bits, long long place) {
+  bits = (bits + 0x9E3779B97F4A7C15ULL * (place + 1)) * 0xD6E8FEB86659FD93ULL;
+  return (bits ^ bits >> 32) * 0xD6E8FEB86659FD93ULL;
+}
+__device__ unsigned long long bits_of(double x) { return __double_as_longlong(x); }
+__device__ unsigned long long bits_of(float x) { return __float_as_uint(x); }
+
+// Per block: sum of squares and number of the exact values that the type can hold, [blocks, 2], and a digest of all
+// their bits, [blocks].
 template <class Exact>
-__global__ void scale_sums(const Exact* exact, long long count, double largest, double* sums) {
+__global__ void scale_sums(const Exact* exact, long long count, double largest, double* sums,
+                           unsigned long long* digests) {
+  __shared__ unsigned long long digest;
+  if (threadIdx.x == 0) digest = 0;
   double squares = 0, finite = 0;
+  unsigned long long share = 0;
   long long stride = (long long)gridDim.x * THREADS;
   for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
     double magnitude = fabs((double)exact[i]);
     bool counts = magnitude <= largest && isfinite(magnitude);
     squares += counts ? magnitude * magnitude : 0.0;
     finite += counts;
+    share += mixed(bits_of(exact[i]), i);
   }
   squares = block_sum(squares);
   finite = block_sum(finite);
+  atomicAdd(&digest, share);
+  __syncthreads();
   if (threadIdx.x == 0) {
+    digests[blockIdx.x] = digest;
     sums[2 * blockIdx.x] = squares;
     sums[2 * blockIdx.x + 1] = finite;
   }

@@ -35,6 +35,7 @@ class Comparison(Errors):
     scale: float
     worst_seen: float
     worst_expected: float
+    digest: int  # of the bits of the exact values
 
 
 def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
@@ -46,9 +47,10 @@ def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
     seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=wide)
     count = seen.size
     if count == 0:
-        return Comparison(0.0, 0.0, 0.0, 0.0, 0, -1, scale=error_sums.smallest(), worst_seen=0.0, worst_expected=0.0)
+        nothing = error_sums.Errors(0.0, 0.0, 0.0, 0.0, 0, -1)
+        return Comparison(**vars(nothing), scale=error_sums.smallest(), worst_seen=0.0, worst_expected=0.0, digest=0)
     largest = float(np.finfo(seen.dtype).max) if seen.dtype.kind == "f" else math.inf
-    scale = _scale(exact, largest)
+    scale, digest = _scale(exact, largest)
     blocks = _blocks(count)
     sums, worst = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64)
     kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}, {_C_TYPES[exact.dtype.name]}>")
@@ -59,6 +61,7 @@ def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
         scale=scale,
         worst_seen=float(seen.reshape(-1)[errors.worst_index]),
         worst_expected=float(exact.reshape(-1)[errors.worst_index]),
+        digest=digest,
     )
 
 
@@ -86,19 +89,18 @@ def differs(one: cp.ndarray, other: cp.ndarray) -> bool:
     return bool(cp.asnumpy(sums).sum())
 
 
-def _scale(exact: cp.ndarray, largest: float) -> float:
-    """Root mean square of the exact values that the type holds, at least the smallest normal float."""
+def _scale(exact: cp.ndarray, largest: float) -> tuple[float, int]:
+    """Root mean square of the exact values that the type holds, at least the smallest normal float; their digest."""
     blocks = _blocks(exact.size)
-    sums = cp.empty((blocks, 2), cp.float64)
-    _kernel(f"scale_sums<{_C_TYPES[exact.dtype.name]}>")(
-        (blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums)
-    )
-    found = error_sums.scale(cp.asnumpy(sums))
+    sums, digests = cp.empty((blocks, 2), cp.float64), cp.empty(blocks, cp.uint64)
+    kernel = _kernel(f"scale_sums<{_C_TYPES[exact.dtype.name]}>")
+    kernel((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums, digests))
+    found, digest = error_sums.scale(cp.asnumpy(sums)), int(cp.asnumpy(digests).sum())
     if found is not None:
-        return found
+        return found, digest
     kept = cp.abs(exact)[cp.isfinite(exact) & (cp.abs(exact) <= largest)]  # squares left the range of float64
     top = float(kept.max())
-    return top * math.sqrt(float(((kept / top) ** 2).mean()))
+    return top * math.sqrt(float(((kept / top) ** 2).mean())), digest
 
 
 def _blocks(count: int) -> int:

@@ -1,12 +1,14 @@
 """Bounds and precision classes, on outputs whose faults are made by hand."""
 
+import types
+
 import numpy as np
 import pytest
 
 from evaluator import _core
 from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
 from evaluator.judge.expected import Expected, accuracies, evaluate
-from evaluator.records import Outcome
+from evaluator.records import Outcome, ProgramFault
 
 RNG = np.random.default_rng(7)
 EXACT = RNG.standard_normal((64, 100))
@@ -153,6 +155,21 @@ def test_the_lower_class_allows_operands_of_eleven_bits_and_not_of_eight(tail):
 
     assert ok(10)
     assert not ok(7)
+
+
+def test_expected_values_that_changed_are_a_fault_of_memory():
+    def compare(seen, exact):
+        errors = _core.compare(seen, exact)
+        fields = ("norm_error", "element_error", "mismatched", "share_off", "alignment", "worst_index")
+        digest = int(exact.view(np.uint64).sum())
+        return types.SimpleNamespace(**{name: getattr(errors, name) for name in fields}, digest=digest)
+
+    exact, low = EXACT.copy(), EXACT.astype(np.float32)
+    answer = Expected(inputs=(), exact=(exact,), accuracies=accuracies([low], [exact], compare))
+    assert measure([low], answer, "elementwise", "fp32", compare)[0].ok
+    exact[3, 4] = low[3, 4] = 7.0
+    with pytest.raises(ProgramFault, match="the expected values of output 0 changed"):
+        measure([low], answer, "elementwise", "fp32", compare)
 
 
 def test_rounding_that_ruins_the_result_is_no_excuse():

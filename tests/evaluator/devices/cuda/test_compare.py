@@ -38,8 +38,8 @@ def test_errors_are_those_of_the_host(outputs_of, out, kind):
     largest = float(np.finfo(np.float32).max)
     launch = {"grid": (BLOCKS,), "block": (256,)}
     limits = [seen.size, np.float64(largest)]
-    arguments = [exact, *limits, out((BLOCKS, 2), "float64")]
-    (sums,) = outputs_of(SOURCE, arguments, kernel="scale_sums<double>", **launch)
+    arguments = [exact, *limits, out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
+    sums, _ = outputs_of(SOURCE, arguments, kernel="scale_sums<double>", **launch)
     scale = error_sums.scale(sums)
     arguments = [seen, exact, *limits, np.float64(1 / scale), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
     parts, places = outputs_of(SOURCE, arguments, kernel="error_sums<float, double>", **launch)
@@ -59,13 +59,29 @@ def test_another_result_in_float32_stands_for_its_values(outputs_of, out):
 
     def sums_with(values, name):
         launch = {"grid": (BLOCKS,), "block": (256,)}
-        arguments = [values, *limits, out((BLOCKS, 2), "float64")]
-        (scales,) = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", **launch)
+        arguments = [values, *limits, out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
+        scales, _ = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", **launch)
         arguments = [seen, values, *limits, np.float64(0.5), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
         return scales, *outputs_of(SOURCE, arguments, kernel=f"error_sums<float, {name}>", **launch)
 
     for narrow, wide in zip(sums_with(other, "float"), sums_with(other.astype(np.float64), "double"), strict=True):
         np.testing.assert_array_equal(narrow, wide)
+
+
+@pytest.mark.parametrize("name", ["float", "double"])
+def test_any_changed_bit_or_exchanged_pair_changes_the_digest(outputs_of, out, name):
+    values = draw("rounding")[1].astype({"float": np.float32, "double": np.float64}[name])
+
+    def digest(array):
+        arguments = [array, array.size, np.float64(math.inf), out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
+        _, parts = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", grid=(BLOCKS,), block=(256,))
+        return int(parts.sum())
+
+    changed, exchanged = values.copy(), values.copy()
+    changed.view(np.uint8)[17] ^= 1
+    exchanged[[4, 900]] = exchanged[[900, 4]]
+    assert digest(values) == digest(values.copy())
+    assert len({digest(values), digest(changed), digest(exchanged)}) == 3
 
 
 def test_equal_elements_are_counted(outputs_of, out):

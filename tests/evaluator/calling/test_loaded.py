@@ -1,7 +1,6 @@
 """Programs on arrays of NumPy, PyTorch and CuPy."""
 
 import concurrent.futures
-import importlib.util
 import select
 import threading
 
@@ -12,8 +11,6 @@ from evaluator.calling.loaded import load
 from evaluator.calling.source import Unverified
 
 from .conftest import forms
-
-WITHOUT_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def test_inputs_stay_as_they_were_given(row_sums, numbers):
     np.testing.assert_array_equal(x, before)
 
 
-@WITHOUT_TORCH
+@pytest.mark.torch
 def test_tensors_go_in_and_come_out(row_sums, made, numbers):
     import torch
 
@@ -69,7 +66,7 @@ def test_tensors_go_in_and_come_out(row_sums, made, numbers):
     torch.testing.assert_close(same, x.reshape(-1)[:100])
 
 
-@WITHOUT_TORCH
+@pytest.mark.torch
 def test_a_tensor_that_wants_a_gradient_is_refused(row_sums):
     import torch
 

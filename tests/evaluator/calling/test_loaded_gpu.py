@@ -1,7 +1,5 @@
 """Programs on a GPU's arrays: CuPy's and PyTorch's, on their streams."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from evaluator.calling.loaded import load
 
 cp = pytest.importorskip("cupy", reason="CuPy is not installed (extra cuda12 or cuda13)")
 pytestmark = pytest.mark.gpu
-WITHOUT_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def test_arrays_of_the_host_are_refused(row_sums):
         row_sums(np.ones((8, 32), np.float32), np.ones(1, np.float32))
 
 
-@WITHOUT_TORCH
+@pytest.mark.torch
 def test_tensors_go_in_and_come_out_on_their_stream(row_sums, numbers):
     import torch
 

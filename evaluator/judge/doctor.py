@@ -5,7 +5,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterable
 
-from evaluator import _core
+from evaluator import _core, confinement
 from evaluator.devices import installed, toolchain
 from evaluator.devices.cuda import machine, readiness
 from evaluator.devices.finding import Finding
@@ -20,7 +20,7 @@ def examine() -> list[Finding]:
         _cores(),
         _compiler(),
         _runner(),
-        _landlock(),
+        _sandbox(),
         *readiness.findings(machine.read()),
     ]
 
@@ -69,14 +69,16 @@ def _runner() -> Finding:
         return Finding("emulator", str(error), "build the package again: pip install --editable .")
 
 
-def _landlock() -> Finding:
+def _sandbox() -> Finding:
     if not sys.platform.startswith("linux"):
         return Finding(
             "sandbox", f"{sys.platform} has no seccomp", "judge programs that you do not trust on Linux only"
         )
-    abi = _core.landlock_abi()
-    if abi == 0:
-        return Finding(
-            "sandbox", "rlimits and seccomp; this kernel has no landlock", "boot with lsm=landlock for a second wall"
-        )
-    return Finding("sandbox", f"rlimits, seccomp, landlock ABI {abi}")
+    if missing := confinement.missing():
+        cures = {
+            "landlock": "boot with lsm=landlock (Linux 5.13 or newer)",
+            "seccomp": "use a kernel with CONFIG_SECCOMP_FILTER, in a container that allows it",
+        }
+        lacking = f"without {', '.join(missing)}: docs/isolation.md says what still holds"
+        return Finding("sandbox", lacking, "; ".join(cures[layer] for layer in missing if layer in cures))
+    return Finding("sandbox", f"rlimits, seccomp, landlock ABI {_core.landlock_abi()}")

@@ -10,6 +10,8 @@ import time
 import pytest
 
 from evaluator.devices import toolchain
+from evaluator.devices.cuda import toolkit
+from evaluator.devices.cuda.compiler import Compiler
 from evaluator.program.trace import trace
 from evaluator.program.tracer_process import TracerProcess
 from evaluator.records import Limits, Outcome, ProgramFault
@@ -129,6 +131,37 @@ def test_the_compiler_with_rlimits_alone_survives_bombs(tmp_path, text):
         done = run([*command, "-fconstexpr-ops-limit=9000000000000"], tmp_path, layers=("rlimits",), cpu_s=1.0)
     assert done.exit_code != 0
     assert time.monotonic() - began < 60.0  # what it would take by itself is hours
+
+
+def test_the_compiler_with_rlimits_alone_fills_no_disk(tmp_path):
+    def grow(name, layers):
+        with degraded():
+            return run(["/usr/bin/truncate", "--size=300M", str(tmp_path / name)], tmp_path, layers=layers)
+
+    free, held = grow("free", ()), grow("held", ("rlimits",))
+    assert free.exit_code == 0
+    assert held.exit_code != 0
+
+
+def included_by_nvrtc(secret, layers):
+    """What NVRTC says of a text that includes a file outside."""
+    try:
+        tools = toolkit.find()
+    except ProgramFault as error:
+        pytest.skip(str(error))
+    with Compiler(Limits(confinement=layers), tools) as compiler, pytest.raises(ProgramFault) as caught:
+        compiler.compile(f'#include "{secret}"', "kernel.cu", ["-arch=sm_90"], [])
+    assert caught.value.fault.outcome is Outcome.COMPILE_ERROR
+    return caught.value.fault.message
+
+
+def test_nvrtc_with_landlock_alone_reads_no_file_outside(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of 42 bytes\n")
+    with pytest.warns(RuntimeWarning, match="NVRTC runs without rlimits, landlock, seccomp"):
+        assert "secret of 42" in included_by_nvrtc(secret, ())
+    with pytest.warns(RuntimeWarning, match="NVRTC runs without rlimits, seccomp"):
+        assert "secret of 42" not in included_by_nvrtc(secret, ("landlock",))
 
 
 def running(mark):

@@ -1,6 +1,7 @@
 """A child that speaks the protocol of `cuda_child` as the task's id tells it to; `test_gpu_process` starts it."""
 
 import os
+import signal
 import time
 
 from evaluator.records import Fault, Outcome, Rung
@@ -27,6 +28,8 @@ def main(pipe):
         pipe.send(("rung", Rung.MEMORY_SAFETY))
         if how == "dies":
             os._exit(1)
+        if how == "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
         if how == "silent":
             time.sleep(60)
         fault = Fault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, "a stray access") if how == "breaks" else None

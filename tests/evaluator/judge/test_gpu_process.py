@@ -11,7 +11,7 @@ from evaluator.judge.job import Job
 from evaluator.judge.modes import EFFORTS
 from evaluator.judge.timing import Schedule
 from evaluator.program.plan import Plan
-from evaluator.records import Limits, Mode, Outcome, ProgramFault, Rung
+from evaluator.records import Limits, Mode, Outcome, ProcessLost, ProgramFault, Rung
 from evaluator.tasks.task import Array, Task
 
 
@@ -57,6 +57,12 @@ def test_a_process_that_a_program_broke_is_not_asked_again(gpu):
 def test_a_process_lost_over_a_program_is_the_programs_fault(gpu):
     fault = fault_of(gpu, "dies")
     assert (fault.outcome, fault.rung) == (Outcome.CRASHED, Rung.MEMORY_SAFETY)
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_a_process_that_something_else_killed_over_a_program_is_not(gpu):
+    with pytest.raises(ProcessLost, match="something else on this machine killed the process that has the GPU"):
+        examined(gpu, "is killed")
     assert examined(gpu, "fine").peak_bytes > 0
 
 

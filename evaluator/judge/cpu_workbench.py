@@ -85,6 +85,9 @@ class CpuWorkbench:
             message = f"the plain program of task {job.task.id} does not run: {error.fault.outcome}: {error}"
             raise RuntimeError(message) from error
 
+    def disturbances(self) -> list[str]:
+        return []
+
     def forget_references(self) -> None:
         self._baselines.close()
 

@@ -15,6 +15,7 @@ from evaluator import _core
 from evaluator.devices.cuda import comparison, faults
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
+from evaluator.devices.cuda.monitor import monitor
 from evaluator.devices.cuda.recording import record
 from evaluator.devices.cuda.room import with_room
 from evaluator.devices.cuda.session import Session
@@ -49,6 +50,8 @@ class CudaWorkbench:
         self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
         self._cache_bytes = int(_CACHE_SHARE * limits.gpu_share * self.device.memory[1])
         cp.get_default_memory_pool().set_limit(fraction=limits.gpu_share)
+        self._monitor = monitor(cp.cuda.Device(ordinal).pci_bus_id)
+        self._expected_processes = 1 if limits.gpu_share == 1 else 2  # a learner has the rest of the memory
         self._references: tuple[tuple, Expected, Mapping[str, Reference]] | None = None
 
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
@@ -129,6 +132,9 @@ class CudaWorkbench:
         except ProgramFault as error:  # not the candidate's
             raise RuntimeError(f"the baseline program does not run: {error.fault.outcome}: {error}") from error
         return _Plain(self, session)
+
+    def disturbances(self) -> list[str]:
+        return [] if self._monitor is None else self._monitor.read().disturbances(self._expected_processes)
 
     def forget_references(self) -> None:
         self._references = None

@@ -106,6 +106,7 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
             for name, taken in pairs.items():
                 found.times.update({name: taken.reference, "program": taken.program})
                 found.speedups[name] = taken.speedup
+            found.notes += bench.disturbances()
             found.floor_us = bench.floor_us(job.task, expected)
             _check_floor(found)
         with found.rung(Rung.RECHECK):

@@ -94,6 +94,10 @@ class Workbench(Protocol):
         """Whether the device works on after a fault: a program may have broken the context of a GPU."""
         ...
 
+    def disturbances(self) -> list[str]:
+        """What held the device back just now, a line each: times taken meanwhile say less."""
+        ...
+
     def forget_references(self) -> None:
         """Gives up the references, one of which may be broken."""
         ...

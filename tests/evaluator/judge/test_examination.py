@@ -78,6 +78,9 @@ class Bench:
     def references(self, job, inputs, plain):
         return {"eager": Reference("eager", [Baseline()] * BUCKETS)}
 
+    def disturbances(self):
+        return []
+
     def floor_us(self, task, inputs):
         return None
 

@@ -68,11 +68,13 @@ class Program:
         return self.spots[index].text if 0 <= index < len(self.spots) else ""
 
     def cuda(self, first: int, behind: int) -> str:
-        """The file's text from token `first` up to the one before `behind`."""
+        """The file's text from token `first` up to the one before `behind`, or the last."""
+        behind = min(behind, len(self.spots))  # an operand may be cut off by the end of the text
         return self.text[self.spots[first].start : self.spots[behind - 1].end] if first < behind else ""
 
     def edit(self, first: int, behind: int, replacement: str) -> Edit:
-        """Replaces the tokens from `first` up to the one before `behind`."""
+        """Replaces the tokens from `first` up to the one before `behind`, or the last."""
+        behind = min(behind, len(self.spots))
         return Edit(self.spots[first].start, self.spots[behind - 1].end, replacement)
 
     def place(self, node: ast.expr | ast.stmt) -> tuple[int, int]:

@@ -100,3 +100,11 @@ def test_the_document_lists_every_kind_in_its_own_words():
     document = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text()
     listed = [line for line in document.splitlines() if line.startswith("| `")]
     assert listed == [f"| `{name}` | {kind.__doc__.strip().splitlines()[0]} |" for name, kind in KINDS.items()]
+
+
+def test_cuda_text_that_breaks_off_anywhere_still_gives_mutants_and_no_error():
+    text = (kernels_folder() / "1_096" / "vectorised.py").read_text()
+    start, end = text.index("r'''") + 4, text.index("'''\n", text.index("r'''") + 4)
+    counts = [len(derive(PATH, text[: start + cut] + text[end:])) for cut in range(0, end - start, 23)]
+    assert counts[0] < counts[-1]
+    assert counts[-1] > 100

@@ -26,20 +26,11 @@ class TracerProcess:
 
     def __init__(self, cpu_s: int, memory_bytes: int, layers: Sequence[str] = LAYERS):
         self._cpu_s = cpu_s
-        names = ",".join(confinement.checked(layers))
         package_root = str(pathlib.Path(__file__).resolve().parents[2])
+        names = ",".join(confinement.checked(layers))
+        arguments = [package_root, _core_path(), str(cpu_s), str(memory_bytes), names]
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _BOOT,
-                package_root,
-                _core_path(),
-                *map(str, (cpu_s, memory_bytes)),
-                names,
-            ],
+            [sys.executable, "-I", "-S", "-c", _BOOT, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 HERE = pathlib.Path(__file__).parent
-EXAMPLES = {"completions": 40, "programs": 20, "CUDA texts": 10, "plans": 120, "tapes": 60, "judged programs": 6}
+EXAMPLES = {"completions": 25, "programs": 12, "CUDA texts": 6, "plans": 100, "tapes": 80, "judged programs": 5}
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,10 @@ def test_the_compiler_with_seccomp_alone_has_no_network(tmp_path):
     "text",
     [
         "template <int N> struct A { A<N - 1> x, y; }; template <> struct A<0> {}; A<100000> a;",
-        "constexpr int f(long n) { return n ? f(n - 1) + f(n - 1) : 0; } constexpr int x = f(60);",
+        pytest.param(
+            "constexpr int f(long n) { return n ? f(n - 1) + f(n - 1) : 0; } constexpr int x = f(60);",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_compiler_with_rlimits_alone_survives_bombs(tmp_path, text):

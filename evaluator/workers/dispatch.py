@@ -17,6 +17,7 @@ from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
 
 ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
 REFUSALS = 10  # as is one that finds this many workers dead that were said to be ready
+REST_S = 1.0  # before a place is filled again whose worker was lost before it was ready
 IN_FLIGHT_PER_WORKER = 2  # one is judged while the verdict of another is being read
 
 JudgeOptions = Mapping[str, Any]  # arguments of `evaluator.judge.ladder.Judge`
@@ -77,6 +78,7 @@ class Dispatcher(abc.ABC):
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
         self._posts: list[_Post] = []
         self._models: dict[str, str] = {}  # task id -> the model of device that judges it
+        self._resting: dict[int, float] = {}  # place -> when it may be filled again, on the monotonic clock
         self._failed_starts = 0  # in a row
         self._why_failed = ""
 
@@ -139,8 +141,10 @@ class Dispatcher(abc.ABC):
             self._collect(timeout_s)
 
     def _hire(self) -> None:
-        for place in sorted(set(range(self._size())) - {post.place for post in self._posts}):
-            self._posts.append(_Post(place, self._start(place)))
+        now_s, filled = time.monotonic(), {post.place for post in self._posts}
+        for place in range(self._size()):
+            if place not in filled and now_s >= self._resting.get(place, 0.0):
+                self._posts.append(_Post(place, self._start(place)))
 
     def _assign(self) -> None:
         for post in list(self._posts):
@@ -185,6 +189,7 @@ class Dispatcher(abc.ABC):
         ends = [post.until_s for post in self._posts if post.ticket is not None]
         ends += [each.stranded_s + self._patience_s for each in self._waiting if each.stranded_s is not None]
         now_s = time.monotonic()
+        ends += [end_s for end_s in self._resting.values() if end_s > now_s]
         left = [max(0.0, end_s - now_s) for end_s in ends] + ([] if timeout_s is None else [timeout_s])
         answered = self._wait([post.worker for post in self._posts], min(left, default=None))
         for post in list(self._posts):
@@ -214,6 +219,7 @@ class Dispatcher(abc.ABC):
         if ticket is None:
             if post.device_name is None:
                 self._failed_starts += 1
+                self._resting[post.place] = time.monotonic() + REST_S
                 self._why_failed = f"{reason} before it was ready ({ending})"
             return
         ticket.losses += 1

@@ -43,6 +43,7 @@ class RayPool(Dispatcher):
         self._ray = _ray()
         self._device = str(self._options.get("device", "cpu"))
         self._cpus, self._make_judge = cpus, make_judge
+        self._seen, self._look_again_s = 1, 0.0  # workers that the cluster has room for, and when to look again
         self._joined = not self._ray.is_initialized()
         if self._joined:
             _join(self._ray, address)
@@ -54,9 +55,12 @@ class RayPool(Dispatcher):
             self._ray.shutdown()
 
     def _size(self) -> int:
-        resources = self._ray.cluster_resources()
-        seen = resources.get("GPU", 0) if self._device == "cuda" else resources.get("CPU", 0) // self._cpus
-        return max(1, int(seen))  # one that waits for its place asks a cluster that can grow to do so
+        if time.monotonic() >= self._look_again_s:
+            resources = self._ray.cluster_resources()
+            seen = resources.get("GPU", 0) if self._device == "cuda" else resources.get("CPU", 0) // self._cpus
+            self._seen = max(1, int(seen))  # one that waits for its place asks a cluster that can grow to do so
+            self._look_again_s = time.monotonic() + _LOOK_AGAIN_S
+        return self._seen
 
     def _start(self, place: int) -> "_Actor":
         needs = {"num_gpus": 1, "num_cpus": 1} if self._device == "cuda" else {"num_cpus": self._cpus}

@@ -9,6 +9,7 @@ from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.records import Mode, Outcome
 from evaluator.tasks.task import Array, Task
+from evaluator.workers import dispatch
 from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher, Lost
 from evaluator.workers.pool import stream
 
@@ -80,6 +81,11 @@ class Scripted(Dispatcher):
         return self.choose(ready)
 
 
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch):
+    monkeypatch.setattr(dispatch, "REST_S", 0.0)
+
+
 def pool_of(*devices, **settings):
     settings.setdefault("may_grow", False)
     return Scripted(list(devices), **settings)
@@ -146,6 +152,15 @@ def test_workers_that_never_get_ready_end_in_a_verdict_and_later_jobs_try_again(
     pool.devices = ["A", "A"]
     pool.submit(job(1))
     assert results(pool)[1].ok
+
+
+def test_a_place_whose_worker_never_gets_ready_is_not_filled_again_and_again(monkeypatch):
+    monkeypatch.setattr(dispatch, "REST_S", 1e6)
+    pool = pool_of("A", None)
+    for key in range(50):
+        pool.submit(job(key))
+    assert all(verdict.ok for verdict in results(pool).values())
+    assert [worker.device_name for worker in pool.started] == ["A", None]
 
 
 @pytest.mark.parametrize("own_s", [None, 0.0])

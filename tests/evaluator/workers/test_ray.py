@@ -56,7 +56,10 @@ def pool_of(joined, scripted):
 def test_a_node_killed_midway_costs_no_verdict_and_doubles_none(pool_of, joined, job, scripted):
     nodes = [joined.add_node(num_cpus=2) for _ in range(2)]
     pool = pool_of(cpus=1)
-    jobs, processes, seen = [job(key, "sleep 0.2") for key in range(40)], set(), []
+    losses = watched(pool)
+    # When the eighth verdict is there, at least three of four actors hold one of the next four jobs, which are long.
+    jobs = [job(key, "sleep 5" if 8 <= key < 12 else "sleep 0.1") for key in range(40)]
+    processes, seen = set(), []
     for done, verdict in stream(pool, iter(jobs)):
         assert verdict.ok
         seen.append(done.key)
@@ -66,6 +69,19 @@ def test_a_node_killed_midway_costs_no_verdict_and_doubles_none(pool_of, joined,
             joined.remove_node(nodes[0], allow_graceful=False)
     assert sorted(seen) == list(range(40))
     assert len(processes) >= 3  # work was on both nodes
+    assert losses
+
+
+def watched(pool):
+    """The jobs that lose a worker from now on."""
+    lose, lost = pool._lose, []
+
+    def watching(post, *reason):
+        lost.extend([post.ticket.job.text] if post.ticket is not None else [])
+        lose(post, *reason)
+
+    pool._lose = watching
+    return lost
 
 
 @pytest.mark.slow

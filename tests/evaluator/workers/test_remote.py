@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.__main__ import main
+from evaluator.judge import doctor
 from evaluator.judge.job import Job
 from evaluator.records import Limits, Mode, Outcome
 from evaluator.tasks import catalog
@@ -422,6 +424,30 @@ def test_whatever_a_stranger_sends_the_others_are_served(address, connect):
                 pass
     pool.submit(job(0))
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
+
+
+@pytest.mark.slow
+def test_a_stranger_who_says_nothing_is_shown_out(address):
+    with socket.create_connection(remote.host_and_port(address), timeout=60) as stranger:
+        frames.receive(stranger, frames.GREETING_BYTES)  # the challenge
+        assert stranger.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--address=nowhere"], "address 'nowhere', expected host:port"),
+        ([], "no key: give --key-file"),
+        (["--key-file=/nowhere/key"], "/nowhere/key"),
+        (["--tasks-file=/nowhere.py"], "/nowhere.py"),
+        (["--address=192.0.2.1:1", "--key-file=KEY"], "192.0.2.1"),
+    ],
+)
+def test_serving_that_cannot_be_is_wrong_use(arguments, message, key_path, capsys, monkeypatch):
+    monkeypatch.delenv("CUDAL1_POOL_KEY", raising=False)
+    monkeypatch.setattr(doctor, "missing_for", lambda device: None)
+    assert main(["serve", *(each.replace("KEY", str(key_path)) for each in arguments)]) == 2
+    assert message in capsys.readouterr().err
 
 
 def messages(rng):

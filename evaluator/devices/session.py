@@ -161,6 +161,9 @@ class Session:
                 self._sample = self._current_inputs(), self._current_outputs()
         return 1e6 * spent_s / replays
 
+    def step_us(self) -> None:
+        """The emulator runs a plan in one go."""
+
     def outputs(self, alike: Callable | None = None) -> tuple[np.ndarray, ...]:
         """Copies of the outputs for the inputs as given, from the process as timing left it.
 

@@ -12,7 +12,7 @@ from evaluator.judge.correctness import Case, case_error, check_cases, disagreem
 from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
-from evaluator.judge.knock_out import idle_launches
+from evaluator.judge.knock_out import idle_launches, own_kernel_share
 from evaluator.judge.memory_safety import PASSES, check_replay, guarded_run
 from evaluator.judge.modes import Effort
 from evaluator.judge.recheck import (
@@ -107,6 +107,8 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
                 found.times.update({name: taken.reference, "program": taken.program})
                 found.speedups[name] = taken.speedup
             found.notes += bench.disturbances()
+            if found.own_kernel_share is None:
+                found.own_kernel_share = own_kernel_share(exam.plan, sessions[0].step_us())
             found.floor_us = bench.floor_us(job.task, expected)
             _check_floor(found)
         with found.rung(Rung.RECHECK):

@@ -1,6 +1,7 @@
 """Which steps of a plan do the work: the share of library steps, and launches whose absence changes nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import right
@@ -16,13 +17,19 @@ class DeviceLost(Exception):
     """A kernel that missed what a launch gives it broke the device; nothing more can be tried on it."""
 
 
-def own_kernel_share(plan: Plan) -> float | None:
-    """1 for own kernels alone, 0 for library steps alone, None for neither or both (only a clock can tell)."""
-    own = any(isinstance(step, Launch) for step in plan.steps)
-    library = any(isinstance(step, LibraryStep) for step in plan.steps)
-    if own == library:
+def own_kernel_share(plan: Plan, step_us: Sequence[float] | None = None) -> float | None:
+    """1 for own kernels alone, 0 for library steps alone, None for neither.
+
+    Where there are both, their share of `step_us`, the time of each step; None without it.
+    """
+    own = [isinstance(step, Launch) for step in plan.steps]
+    library = [isinstance(step, LibraryStep) for step in plan.steps]
+    if any(own) != any(library):
+        return 1.0 if any(own) else 0.0
+    if step_us is None or not any(own):
         return None
-    return 1.0 if own else 0.0
+    own_us, library_us = (sum(compress(step_us, which)) for which in (own, library))
+    return own_us / (own_us + library_us)
 
 
 def idle_launches(

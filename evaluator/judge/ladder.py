@@ -13,7 +13,7 @@ from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS
-from evaluator.judge.timing import Schedule
+from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
 from evaluator.program.plan import LibraryStep, Plan
@@ -174,7 +174,7 @@ class Judge:
         effort, budget_s = self._effort, self.limits.timing_s[self.mode]
         if self.device == "cpu":
             return Schedule(effort.width, min(budget_s, self.limits.cpu_timing_s), effort.min_pairs)
-        return Schedule(effort.width, budget_s, effort.min_pairs, min_sample_us=0.0)
+        return Schedule(effort.width, budget_s, effort.min_pairs, min_sample_us=GPU_SAMPLE_US)
 
 
 def _lost_a_process(error: BaseException | None) -> bool:

@@ -12,6 +12,7 @@ from evaluator import _core
 from evaluator.records import Interval, Outcome, ProgramFault, Rung
 
 MIN_SAMPLE_US = 2000.0  # the scheduler's clock advances in steps far below this, so they stay under 1 %
+GPU_SAMPLE_US = 200.0  # where events time each replay; the host needs about as long to prepare one
 MAX_REPLAYS = 10_000
 BUCKETS = 7  # of samples, on `cpu` each from processes of its own; the same number is in csrc/judging/statistics.hpp
 
@@ -52,7 +53,7 @@ class Schedule:
     width: float  # relative half width of the interval that suffices
     budget_s: float  # timed work of both sides together; a pair in every bucket is taken even if it costs more
     min_pairs: int  # never fewer, unless the time is spent
-    min_sample_us: float = MIN_SAMPLE_US  # 0: one replay is a sample, as where events time it
+    min_sample_us: float = MIN_SAMPLE_US  # replays are added up to a sample of this length
 
     @property
     def rule(self) -> _core.StoppingRule:

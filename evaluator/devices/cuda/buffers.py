@@ -1,22 +1,19 @@
 """The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import cupy as cp
 import numpy as np
 
 from evaluator import _core
-from evaluator.devices.cuda import layout
-from evaluator.devices.cuda.comparison import count_equal
+from evaluator.devices.cuda import comparison, layout
 from evaluator.devices.cuda.execution import Executable
 from evaluator.devices.cuda.recording import record
 from evaluator.devices.poison import CANARY, poison
-from evaluator.program.dtypes import FLOAT_DTYPES, ITEM_BYTES
+from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
-
-SEALED_ELEMENTS = 16  # per output, looked at after each timed replay
 
 
 class Buffers:
@@ -79,7 +76,7 @@ class GuardedBuffers(Buffers):
         if self.is_input(view):
             return 0
         bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
-        return count_equal(bits, poison(self.plan.dtype(view), seed))
+        return comparison.count_equal(bits, poison(self.plan.dtype(view), seed))
 
     def _slack(self) -> Iterator[cp.ndarray]:
         for guarded in self._guarded:
@@ -141,34 +138,31 @@ class TimedBuffers(Buffers):
             for given, turn in zip(inputs, self._turns, strict=True)
         ]
 
-    def seal(self, generator: np.random.Generator) -> list[tuple[int, np.ndarray]]:
-        """Poisons a few secret elements of every float output. (address, poison) of each."""
+    def seal(self, generator: np.random.Generator) -> "list[Seal]":
+        """Poisons a few secret elements of every float output, before a replay that has to write them."""
         seals = []
-        word_seed = int(generator.integers(2**62))
         for view in self.plan.outputs:
             dtype = self.plan.dtype(view)
             if self.is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
                 continue
-            word, width = poison(dtype, word_seed), ITEM_BYTES[dtype]
-            start = self.addresses[view.buffer] + view.offset * width
-            for place in generator.integers(0, view.size, SEALED_ELEMENTS):
-                self._device.fill(start + int(place) * width, word.tobytes(), 1)
-                seals.append((start + int(place) * width, word))
+            bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
+            one = Seal(bits, int(generator.integers(2**62)), poison(dtype, int(generator.integers(2**62))))
+            comparison.seal(one.bits, one.seed, one.word)
+            seals.append(one)
         return seals
 
-    def broken(self, seals: Sequence[tuple[int, np.ndarray]]) -> bool:
-        """Whether any sealed element is as it was sealed."""
-        if not seals:
-            return False
-        for _, group in itertools.groupby(seals, key=lambda seal: seal[1].tobytes()):
-            some = list(group)
-            width = some[0][1].dtype.itemsize
-            found = cp.empty(len(some), some[0][1].dtype)
-            for number, (address, _) in enumerate(some):
-                self._device.copy(found.data.ptr + number * width, address, width)
-            if bool((cp.asnumpy(found) == some[0][1][0]).any()):
-                return True
-        return False
+    def count(self, seals: "Sequence[Seal]", left: cp.ndarray) -> None:
+        """Queues the counting of sealed elements that the replay did not write, added to `left` [1]."""
+        for one in seals:
+            comparison.count_sealed(one.bits, one.seed, one.word, left)
+
+
+class Seal(NamedTuple):
+    """Secret elements of one output that were poisoned."""
+
+    bits: cp.ndarray
+    seed: int
+    word: np.ndarray
 
 
 def _guarded(device: _core.CudaDevice, nbytes: int, right: bool, make_room: Callable[[], None]) -> _core.GuardedBuffer:

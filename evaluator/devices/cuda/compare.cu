@@ -132,6 +132,23 @@ __global__ void equal_counts(const T* bits, long long count, T word, double* sum
   if (threadIdx.x == 0) sums[blockIdx.x] = equal;
 }
 
+// One of `count` places, which only `seed` tells.
+__device__ long long secret_place(unsigned long long seed, int number, long long count) {
+  return mixed(seed, number) % (unsigned long long)count;
+}
+
+// One block. Writes `word` to as many elements as it has threads.
+template <class T>
+__global__ void seal(T* bits, long long count, unsigned long long seed, T word) {
+  bits[secret_place(seed, threadIdx.x, count)] = word;
+}
+
+// Adds to `left` how many of the elements that `seal` wrote are as it wrote them.
+template <class T>
+__global__ void count_sealed(const T* bits, long long count, unsigned long long seed, T word, unsigned* left) {
+  if (bits[secret_place(seed, threadIdx.x, count)] == word) atomicAdd(left, 1u);
+}
+
 // Per block, how many bytes differ. [blocks]
 __global__ void different_bytes(const unsigned char* one, const unsigned char* other, long long count, double* sums) {
   double different = 0;

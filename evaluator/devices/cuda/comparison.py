@@ -11,6 +11,7 @@ import numpy as np
 from evaluator.devices.cuda import error_sums
 from evaluator.devices.cuda.error_sums import Errors
 
+SEALED = 16  # elements of an output, looked at after each timed replay
 _THREADS = 256
 _MOST_BLOCKS = 1024
 _SOURCE = Path(__file__).with_name("compare.cu")
@@ -76,6 +77,17 @@ def count_equal(bits: cp.ndarray, word: np.ndarray) -> int:
     return int(cp.asnumpy(sums).sum())
 
 
+def seal(bits: cp.ndarray, seed: int, word: np.ndarray) -> None:
+    """Writes `word` to a few elements of unsigned integers, at least one, at places that only `seed` tells."""
+    _kernel(f"seal<{_WORDS[bits.dtype.itemsize]}>")((1,), (SEALED,), (bits, bits.size, np.uint64(seed), word[0]))
+
+
+def count_sealed(bits: cp.ndarray, seed: int, word: np.ndarray, left: cp.ndarray) -> None:
+    """Adds to `left` [1] how many of the elements that `seal` wrote are unchanged; queued, not waited for."""
+    arguments = (bits, bits.size, np.uint64(seed), word[0], left)
+    _kernel(f"count_sealed<{_WORDS[bits.dtype.itemsize]}>")((1,), (SEALED,), arguments)
+
+
 def differs(one: cp.ndarray, other: cp.ndarray) -> bool:
     """Whether two arrays of equally many bytes differ in any."""
     if one.nbytes == 0:
@@ -110,7 +122,8 @@ def _blocks(count: int) -> int:
 @functools.cache
 def _module() -> cp.RawModule:
     half = "#include <cuda_fp16.h>\n"
-    names = ["different_bytes", *(f"equal_counts<{kind}>" for kind in _WORDS.values())]
+    words = ("equal_counts", "seal", "count_sealed")
+    names = ["different_bytes", *(f"{name}<{kind}>" for name in words for kind in _WORDS.values())]
     for exact in ("float", "double"):
         names += [f"scale_sums<{exact}>", *(f"error_sums<{kind}, {exact}>" for kind in _C_TYPES.values())]
     return cp.RawModule(code=half + _SOURCE.read_text(), options=("-std=c++17",), name_expressions=names)

@@ -1,6 +1,6 @@
 """Queues the steps of a compiled plan on a device's stream: kernels and memory by the driver, library steps by CuPy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import cupy as cp
 
@@ -11,7 +11,7 @@ from evaluator.devices.signature import pack
 from evaluator.nn.cupy_nn import cublas, cudnn_plans, operand, scaled_dot_product_attention
 from evaluator.program.dtypes import ITEM_BYTES
 from evaluator.program.launch_limits import MAX_SHARED_BYTES
-from evaluator.program.plan import Attention, Convolution, Copy, Fill, Launch, LibraryStep, Matmul, View
+from evaluator.program.plan import Attention, Convolution, Copy, Fill, Launch, LibraryStep, Matmul, Step, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
 _NOT_FOUND = 500  # CUresult
@@ -50,27 +50,35 @@ class Executable:
                 found.append(layout.bits(address, nbytes, "uint8", self._modules[number]))
         return found
 
-    def queue(self, addresses: Sequence[int]) -> None:
+    def queue(self, addresses: Sequence[int], timer: _core.CudaTimer | None = None) -> None:
         """Queues every step once; `addresses` are those of the plan's buffers. Can be captured into a graph.
 
-        Raises ProgramFault `unsupported` for a step that no library takes.
+        With `timer` each step is timed for itself, which a recording cannot be. Raises ProgramFault `unsupported` for a
+        step that no library takes.
         """
         arguments = iter(self._compiled.arguments)
         for step in self._plan.steps:
-            match step:
-                case Launch():
-                    self._launch(step, next(arguments), addresses)
-                case Fill():
-                    dtype = self._plan.dtype(step.view)
-                    pattern = pack(step.value, dtype).to_bytes(8, "little")[: ITEM_BYTES[dtype]]
-                    self._device.fill(self._address(step.view, addresses), pattern, step.view.size)
-                case Copy():
-                    nbytes = step.source.size * ITEM_BYTES[self._plan.dtype(step.source)]
-                    target, source = self._address(step.target, addresses), self._address(step.source, addresses)
-                    self._device.copy(target, source, nbytes)
-                case _:
-                    with cp.cuda.using_allocator(self._workspace.malloc):
-                        self._call_library(step, addresses)
+            if timer is not None:
+                timer.start()
+            self._queue_step(step, arguments, addresses)
+            if timer is not None:
+                timer.stop()
+
+    def _queue_step(self, step: Step, arguments: Iterator[Sequence[View | bytes]], addresses: Sequence[int]) -> None:
+        match step:
+            case Launch():
+                self._launch(step, next(arguments), addresses)
+            case Fill():
+                dtype = self._plan.dtype(step.view)
+                pattern = pack(step.value, dtype).to_bytes(8, "little")[: ITEM_BYTES[dtype]]
+                self._device.fill(self._address(step.view, addresses), pattern, step.view.size)
+            case Copy():
+                nbytes = step.source.size * ITEM_BYTES[self._plan.dtype(step.source)]
+                target, source = self._address(step.target, addresses), self._address(step.source, addresses)
+                self._device.copy(target, source, nbytes)
+            case _:
+                with cp.cuda.using_allocator(self._workspace.malloc):
+                    self._call_library(step, addresses)
 
     def _call_library(self, step: LibraryStep, addresses: Sequence[int]) -> None:
         if step.out.size == 0:

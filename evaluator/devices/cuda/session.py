@@ -120,8 +120,8 @@ class Session:
         is in the time.
         """
         timed = self._timed or self._open_timed()
-        total_us = 0.0
-        for _ in range(replays):
+        unwritten = cp.zeros(1, cp.uint32)
+        for _ in range(replays):  # all queued at once: the host would otherwise take longer than a short program
             self._beat()
             if forget:
                 self._forget_globals()
@@ -129,11 +129,19 @@ class Session:
                 timed.spread_poison(self._secret_seed())
             seals = timed.seal(self._generator)
             self._driver(timed.queue_timed, Rung.TIMING)
-            total_us += self._driver(lambda: sum(self._timer.collect(self._limits.kernel_s)), Rung.TIMING)
-            if timed.broken(seals):
-                message = "a timed replay left elements of an output unwritten that earlier runs wrote"
-                raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
+            timed.count(seals, unwritten)
+        total_us = self._driver(lambda: sum(self._timer.collect(replays * self._limits.kernel_s)), Rung.TIMING)
+        if int(unwritten[0]):
+            message = "a timed replay left elements of an output unwritten that earlier runs wrote"
+            raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
         return total_us / replays
+
+    def step_us(self) -> list[float]:
+        """Microseconds of each step of the plan, queued one by one after a flush of the L2 cache."""
+        timed = self._timed or self._open_timed()
+        timed.fill_inputs(self._inputs)
+        self._driver(lambda: self._executable.queue(timed.addresses, self._timer), Rung.TIMING)
+        return self._driver(lambda: self._timer.collect(self._limits.kernel_s), Rung.TIMING)
 
     def outputs(self, alike: Alike) -> tuple[cp.ndarray, ...]:
         """Copies of the outputs for the inputs as given, after more replays where they had been turned.
@@ -168,7 +176,7 @@ class Session:
 
     def _forget_globals(self) -> None:
         """Before a timed replay: what an earlier one kept in the modules' variables is a fault, as in judged runs."""
-        if self._restore_globals():
+        if self._globals and self._restore_globals():
             message = "a timed launch changed writable globals of a module, which judged runs left as they were"
             raise ProgramFault(Outcome.STATEFUL, Rung.TIMING, message)
 

@@ -88,7 +88,9 @@ class Bench:
 def examined(program, cost_us):
     effort = dataclasses.replace(EFFORTS[Mode.VERIFY], plain_seeds=1, hidden_seeds=1, knock_out=False)
     timing = Schedule(effort.width, budget_s=0.01, min_pairs=effort.min_pairs, min_sample_us=0.0)
-    found = Findings(task="1_019", size="cpu", device="cuda", mode=Mode.VERIFY, program_sha256="ab" * 32)
+    found = Findings(
+        task="1_019", size="cpu", device="cuda", mode=Mode.VERIFY, program_sha256="ab" * 32, own_kernel_share=1.0
+    )
     job = Job(key=0, text="", task=catalog.get("1_019"))
     examine(Bench(program, cost_us), found, Examination(job, None, None, seed=3, effort=effort, timing=timing))
     return found

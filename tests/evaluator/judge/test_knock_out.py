@@ -1,6 +1,7 @@
 """Launches that can be left out, on a bench whose programs do as they are told."""
 
 import contextlib
+import dataclasses
 import types
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 from evaluator import _core
 from evaluator.judge.expected import Accuracy, Expected
-from evaluator.judge.knock_out import MAX_KNOCK_OUTS, DeviceLost, idle_launches
-from evaluator.program.plan import Buffer, Fill, Launch, Plan, View
+from evaluator.judge.knock_out import MAX_KNOCK_OUTS, DeviceLost, idle_launches, own_kernel_share
+from evaluator.program.plan import Buffer, Fill, Launch, Matmul, Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Array, Task
 
@@ -76,3 +77,15 @@ def test_a_plan_of_very_many_launches_is_left_alone():
     (note,) = noted(bench, MAX_KNOCK_OUTS + 1)
     assert "65 launches, at most 64 are tried" in note
     assert bench.tried == []
+
+
+def test_the_share_of_own_kernels_is_known_from_the_plan_or_from_the_times_of_its_steps():
+    launches = plan_of(2)  # a fill and two launches
+    product = Matmul(View(0, 0, (1, 3)), View(0, 0, (3, 1)), View(1, 0, (1, 1)), False, False, 4)
+    library = dataclasses.replace(launches, steps=(launches.steps[0], product))
+    both = dataclasses.replace(launches, steps=(*launches.steps, product))
+    assert own_kernel_share(launches) == 1.0
+    assert own_kernel_share(library) == 0.0
+    assert own_kernel_share(both) is None
+    assert own_kernel_share(both, [100.0, 10.0, 20.0, 90.0]) == pytest.approx(0.25)  # a fill is neither
+    assert own_kernel_share(dataclasses.replace(launches, steps=launches.steps[:1]), [100.0]) is None

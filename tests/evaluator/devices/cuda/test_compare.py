@@ -91,6 +91,46 @@ def test_equal_elements_are_counted(outputs_of, out):
     assert sums.sum() == np.count_nonzero(bits == 3)
 
 
+SEALING = r"""
+extern "C" __global__ void places(long long* out, unsigned long long seed, long long count) {
+  out[threadIdx.x] = secret_place(seed, threadIdx.x, count);
+}
+"""
+
+
+def test_sealed_places_are_spread_by_the_seed(outputs_of, out):
+    def places(seed):
+        arguments = [out((16,), "int64"), np.uint64(seed), 5000]
+        return outputs_of(SOURCE + SEALING, arguments, kernel="places", grid=(1,), block=(16,))[0]
+
+    assert len(set(places(1))) >= 14
+    assert not set(places(1)) & set(places(2))
+    assert 0 <= places(3).min() <= places(3).max() < 5000
+
+
+@pytest.mark.parametrize("kind", ["unsigned short", "unsigned int", "unsigned long long"])
+def test_seals_touch_few_elements_and_those_that_nobody_wrote_are_counted(run_kernel, out, kind):
+    dtype = {"unsigned short": "uint16", "unsigned int": "uint32", "unsigned long long": "uint64"}[kind]
+    word = np.dtype(dtype).type(0xBEEF)
+    launch = {"grid": (1,), "block": (16,)}
+    arguments = [out((5000,), dtype), 5000, np.uint64(7), word]
+    report = run_kernel(SOURCE, arguments, kernel=f"seal<{kind}>", **launch)
+    (sealed,) = report.outputs
+    assert 14 <= np.count_nonzero(sealed == word) == 5000 - report.unwritten[0] <= 16
+    counting = (
+        SOURCE
+        + f"""
+extern "C" __global__ void counted(const {kind}* bits, unsigned* left) {{
+  if (threadIdx.x == 0) *left = 0;
+  __syncthreads();
+  if (bits[secret_place(7, threadIdx.x, 5000)] == ({kind}){int(word)}) atomicAdd(left, 1u);
+}}
+"""
+    )
+    (left,) = run_kernel(counting, [sealed, out((1,), "uint32")], kernel="counted", **launch).outputs
+    assert left[0] == 16
+
+
 @pytest.mark.parametrize("change", [None, 0, 17, 999])
 def test_any_byte_that_differs_is_seen(outputs_of, out, change):
     one = np.random.default_rng(1).integers(0, 256, 1000, np.uint8)

@@ -58,10 +58,23 @@ class Device:
 
 
 class Timer:
+    _pieces = 0
+
     def start(self): ...
-    def stop(self): ...
+    def stop(self):
+        self._pieces += 1
+
     def collect(self, deadline_s):
-        return [5.0]
+        pieces, self._pieces = self._pieces, 0
+        return [5.0] * pieces
+
+
+def seal(bits, seed, word):
+    bits[seed % bits.size] = word[0]
+
+
+def count_sealed(bits, seed, word, left):
+    left[0] += bits[seed % bits.size] == word[0]
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +114,19 @@ def session_of(session_module, monkeypatch):
             def globals(self):
                 return []
 
-            def queue(self, addresses):
+            def queue(self, addresses, timer=None):
+                if timer is not None:
+                    timer.start()
+                    timer.stop()
                 program(*(at(address, (SIZE,), np.dtype(np.float32), None) for address in addresses))
 
         buffers = vars(session_module)["GuardedBuffers"].__init__.__globals__
         array = buffers["cp"].ndarray
         monkeypatch.setattr(buffers["layout"], "array", lambda *given: at(*given).view(array))
         monkeypatch.setitem(buffers, "_guarded", lambda device, nbytes, right, make_room: Memory(device, nbytes, right))
-        monkeypatch.setitem(buffers, "count_equal", lambda bits, word: int((bits == word[0]).sum()))
+        monkeypatch.setattr(buffers["comparison"], "count_equal", lambda bits, word: int((bits == word[0]).sum()))
+        monkeypatch.setattr(buffers["comparison"], "seal", seal)
+        monkeypatch.setattr(buffers["comparison"], "count_sealed", count_sealed)
         recorded = lambda device, call: (types.SimpleNamespace(launch=call), None)  # noqa: E731
         monkeypatch.setitem(buffers, "record", recorded)
         differs = lambda one, other: one.tobytes() != other.tobytes()  # noqa: E731
@@ -138,6 +156,16 @@ def test_an_honest_program_runs_is_timed_and_leaves_its_outputs(session_of):
     assert session.time(4) == 5.0
     np.testing.assert_array_equal(session.outputs(alike)[0], 2 * given[0])
     assert len(session_of.beats) >= 1 + 4 + 1  # a run, the timed replays, and what follows them
+
+
+def test_steps_are_timed_one_by_one_on_the_inputs_as_given(session_of):
+    seen = []
+    session = session_of(lambda x, out: seen.append(x.copy()) or np.multiply(x, 2, out=out))
+    given = inputs()
+    session.run(given)
+    session.time(2)  # which turns them
+    assert session.step_us() == [5.0]
+    np.testing.assert_array_equal(seen[-1], given[0])
 
 
 def test_what_a_program_leaves_out_or_changes_is_reported(session_of):

@@ -12,6 +12,7 @@ namespace cuda {
 class GuardedBuffer {
  public:
   static constexpr std::size_t kAlignment = 16;  // a float4; the end of the buffer is at most 15 bytes before the guard
+  static constexpr std::size_t kGuard = std::size_t{1} << 30;  // of addresses alone; a multiple of any page's size
 
   GuardedBuffer(DeviceOwner device, std::size_t bytes, bool right) : device_(std::move(device)), bytes_(bytes) {
     const Driver& driver = device_->driver();
@@ -20,11 +21,11 @@ class GuardedBuffer {
     std::size_t granularity = 0;
     device_->check(driver.allocation_granularity(&granularity, &properties, 0), "cuMemGetAllocationGranularity");
     mapped_bytes_ = (std::max<std::size_t>(bytes, 1) + granularity - 1) / granularity * granularity;
-    reserved_bytes_ = mapped_bytes_ + 2 * granularity;
+    reserved_bytes_ = mapped_bytes_ + 2 * kGuard;
     device_->check(driver.allocation_create(&allocation_, mapped_bytes_, &properties, 0), "cuMemCreate");
     try {
       device_->check(driver.address_reserve(&reserved_, reserved_bytes_, granularity, 0, 0), "cuMemAddressReserve");
-      base_ = reserved_ + granularity;
+      base_ = reserved_ + kGuard;
       device_->check(driver.memory_map(base_, mapped_bytes_, 0, allocation_, 0), "cuMemMap");
       is_mapped_ = true;
       MemoryAccess access;

@@ -12,7 +12,7 @@ from evaluator.judge.findings import Findings
 from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
-from evaluator.judge.modes import EFFORTS
+from evaluator.judge.modes import EFFORTS, MANY_DRAWS_AT, Effort, at_large_sizes
 from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
@@ -120,12 +120,33 @@ class Judge:
             seeds=[seed],
         )
         try:
-            self._climb(found, job, seed)
+            if self.mode is Mode.VERIFY and job.size != MANY_DRAWS_AT:
+                self._climb(found, job, seed, at_large_sizes(self._effort))
+                self._try_many_draws(found, job, seed)
+            else:
+                self._climb(found, job, seed, self._effort)
         except Exception as error:
             return found, error
         return found, None
 
-    def _climb(self, found: Findings, job: Job, seed: int) -> None:
+    def _try_many_draws(self, found: Findings, job: Job, seed: int) -> None:
+        """All the draws of `verify` at the small size, for a program that is right at a large one.
+
+        One that is written for the large size alone cannot be tried, which a note says.
+        """
+        small, draws = dataclasses.replace(job, size=MANY_DRAWS_AT, timing=False), self._effort.plain_seeds
+        aside = dataclasses.replace(found, size=MANY_DRAWS_AT, errors=[], notes=[], rung_ms={})
+        try:
+            self._climb(aside, small, seed, dataclasses.replace(self._effort, knock_out=False))
+        except ProgramFault as error:
+            if aside.errors:  # right on the first draws there, so it is meant to be right at that size
+                fault, message = error.fault, f"at size {MANY_DRAWS_AT}: {error.fault.message}"
+                raise ProgramFault(fault.outcome, fault.rung, message, fault.line) from error
+            found.notes.append(f"not tried on {draws} draws, since it does not hold at size {MANY_DRAWS_AT}: {error}")
+        else:
+            found.notes.append(f"right on {draws} plain draws at size {MANY_DRAWS_AT}")
+
+    def _climb(self, found: Findings, job: Job, seed: int, effort: Effort) -> None:
         """Every rung in order; a ProgramFault ends the climb."""
         self._bench.start()
         with found.rung(Rung.EXTRACT):
@@ -141,7 +162,7 @@ class Judge:
         with found.rung(Rung.COMPILE):
             compiled = self._bench.compile(plan)
             found.compiler = compiled.report
-        exam = Examination(job, plan, compiled, seed, self._effort, self._schedule, clock=self._clock)
+        exam = Examination(job, plan, compiled, seed, effort, self._schedule, clock=self._clock)
         if isinstance(self._bench, GpuProcess):
             self._bench.examine(found, dataclasses.replace(exam, plain=self._compiled_plain(job)))
         else:

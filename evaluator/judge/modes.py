@@ -18,6 +18,14 @@ class Effort:
     knock_out: bool  # drop each launch in turn and see whether the output changes
 
 
+MANY_DRAWS_AT = "cpu"  # the size at which `verify` takes all its draws
+
+
+def at_large_sizes(effort: Effort) -> Effort:
+    """Fewer draws, each of which may be gigabytes."""
+    return dataclasses.replace(effort, plain_seeds=5, hidden_seeds=2)
+
+
 EFFORTS: dict[Mode, Effort] = {
     Mode.QUICK: Effort(plain_seeds=2, hidden_seeds=1, width=0.01, min_pairs=14, timed_cases=2, knock_out=False),
     Mode.STANDARD: Effort(plain_seeds=5, hidden_seeds=2, width=0.005, min_pairs=21, timed_cases=4, knock_out=False),

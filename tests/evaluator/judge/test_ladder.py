@@ -173,3 +173,36 @@ def test_verify_mode_reports_a_launch_that_does_nothing():
     assert verdict.ok, verdict.message
     assert verdict.message.count("idle launch") == 1
     assert "without scale of line" in verdict.message
+
+
+TWO_SIZES = dataclasses.replace(
+    SCALE, sizes={**SCALE.sizes, "kb": (Array("x", (90, 333)), Array("w", (333,), parameter=True))}
+)
+
+
+def verified_at_a_large_size(text, draws=4):
+    with Judge(mode=Mode.VERIFY, seed=7) as thorough:
+        thorough._effort = dataclasses.replace(thorough._effort, plain_seeds=draws, hidden_seeds=1, knock_out=False)
+        return thorough.check(text, TWO_SIZES, size="kb", timing=False)
+
+
+def test_verify_takes_its_many_draws_at_the_small_size():
+    verdict = verified_at_a_large_size(FAST)
+    assert verdict.ok, verdict.message
+    assert verdict.size == "kb"
+    assert "right on 4 plain draws at size cpu" in verdict.message
+
+
+def test_a_program_for_the_large_size_alone_is_ok_with_a_note():
+    verdict = verified_at_a_large_size(
+        program(n="(90 * 333)", operation="i < 29970 && n == 29970 ? x[i] * w[i % m] : 0")
+    )
+    assert verdict.ok, verdict.message
+    assert "not tried on 4 draws, since it does not hold at size cpu" in verdict.message
+
+
+def test_a_program_that_fails_a_later_draw_at_the_small_size_is_at_fault():
+    rare = "n == 29970 || x[0] < 0.9f ? x[i] * w[i % m] : 0"  # one draw in ten of the small size
+    verdict = verified_at_a_large_size(program(operation=rare), draws=60)
+    assert verdict.outcome is Outcome.WRONG_VALUE
+    assert verdict.message.startswith("at size cpu: case ")

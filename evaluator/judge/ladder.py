@@ -1,4 +1,4 @@
-"""The judge: one ladder of rungs for every use, as `docs/judging.md` tells it."""
+"""The judge: one ladder of rungs for every use, as `docs/protocol.md` tells it."""
 
 import dataclasses
 import logging

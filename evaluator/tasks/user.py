@@ -30,7 +30,7 @@ from evaluator.tasks.task import CASES, DTYPES, Array, Task
 _TASK_FIELDS = {"name", "family", "precision", "cases", "degenerate", "collapses", "notes"}
 _ARRAY_FIELDS = {"shape", "dtype", "init", "parameter"}
 _PRECISIONS = ("fp32", "tf32", "half")
-# Of the catalog, and of tasks that fit none; how far outputs may be off depends on it (docs/judging.md).
+# Of the catalog, and of tasks that fit none; how far outputs may be off depends on it (docs/protocol.md).
 _FAMILIES = ("attention", "chain", "convolution", "elementwise", "loss", "matmul", "model", "pooling", "reduction",
              "rowwise", "scan", "user")  # fmt: skip
 

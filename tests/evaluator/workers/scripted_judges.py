@@ -11,7 +11,8 @@ from evaluator.records import Mode
 
 
 class Obedient:
-    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late.
+    """die: killed. hang: never answers. once PATH: dies unless PATH exists. sleep S: answers late. await PATH: answers
+    when PATH exists.
 
     child: starts a process, whose id is the last seed. meet FOLDER: waits for another worker there; the GPUs that it
     sees are the message. A verdict's first two seeds are the worker's process and the seed of its judge.
@@ -36,6 +37,9 @@ class Obedient:
             os.kill(os.getpid(), signal.SIGKILL)
         if verb == "hang":
             time.sleep(600)
+        if verb == "await":
+            while not Path(rest).exists():
+                time.sleep(0.01)
         if verb == "sleep":
             time.sleep(float(rest))
         found = Findings(task=job.task.id, size=job.size, device=self.device, mode=self.mode)

@@ -22,7 +22,7 @@ def kill_one(pool, rng):
     os.kill(rng.choice(pool._posts).worker._child.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_workers_killed_at_random_moments_cost_and_double_nothing(scripted, job, seed):
     rng, seen, processes = random.Random(seed), [], set()
     with LocalPool(3, make_judge=scripted.Obedient) as pool:

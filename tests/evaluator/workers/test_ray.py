@@ -14,7 +14,7 @@ from evaluator.workers import ray_pool
 from evaluator.workers.pool import PoolError, stream
 from evaluator.workers.ray_pool import RayPool
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 HERE = str(Path(__file__).parent)
 
 
@@ -84,7 +84,6 @@ def watched(pool):
     return lost
 
 
-@pytest.mark.slow
 def test_a_node_that_joins_later_is_used(pool_of, joined, job, monkeypatch):
     monkeypatch.setattr(ray_pool, "_LOOK_AGAIN_S", 0.2)
     joined.add_node(num_cpus=1)
@@ -97,7 +96,6 @@ def test_a_node_that_joins_later_is_used(pool_of, joined, job, monkeypatch):
     assert (done.key, verdict.ok) == ("later", True)
 
 
-@pytest.mark.slow
 def test_what_a_program_does_to_an_actor_is_what_it_does_to_a_process(pool_of, joined, job, tmp_path):
     joined.add_node(num_cpus=1)
     pool = pool_of()
@@ -113,7 +111,6 @@ def test_what_a_program_does_to_an_actor_is_what_it_does_to_a_process(pool_of, j
     assert found["next"].ok
 
 
-@pytest.mark.slow
 def test_each_actor_on_cuda_has_a_gpu_of_its_own(pool_of, joined, job, tmp_path):
     joined.add_node(num_cpus=2, num_gpus=2)
     pool = pool_of(judge_options={"device": "cuda"})
@@ -122,7 +119,6 @@ def test_each_actor_on_cuda_has_a_gpu_of_its_own(pool_of, joined, job, tmp_path)
     assert {verdict.message for _, verdict in pool.completed()} == {"0", "1"}
 
 
-@pytest.mark.slow
 def test_children_of_an_actor_end_with_it(pool_of, joined, job, running, wait_until):
     joined.add_node(num_cpus=1)
     pool = pool_of()
@@ -134,7 +130,6 @@ def test_children_of_an_actor_end_with_it(pool_of, joined, job, running, wait_un
     wait_until(lambda: not running(child))
 
 
-@pytest.mark.slow
 def test_actors_end_with_a_driver_that_is_killed(joined, running, wait_until):
     joined.add_node(num_cpus=1)
     environment = {"env_vars": {"PYTHONPATH": HERE}}

@@ -40,7 +40,7 @@ class Worker(Protocol):
         """Ends it, by force after `patience_s`, and says how it ended."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Ticket:
     job: Job
     options: JudgeOptions
@@ -231,8 +231,10 @@ class Dispatcher(abc.ABC):
     def _strand(self) -> None:
         """Gives up what no worker may take, where that will not change or has lasted too long."""
         now_s = time.monotonic()
-        ready = {post.device_name for post in self._posts if post.device_name is not None}
-        complete = not self._may_grow and all(post.device_name is not None for post in self._posts)
+        ready_posts = [post for post in self._posts if post.device_name is not None]
+        ready = {str(post.device_name) for post in ready_posts}
+        starting = len(ready_posts) < len(self._posts) or len(self._posts) < self._size()
+        complete = not self._may_grow and not starting
         hopeless = self._failed_starts >= ATTEMPTS * max(1, self._size()) and not ready
         for ticket in list(self._waiting):
             wanted = self._wanted_model(ticket)

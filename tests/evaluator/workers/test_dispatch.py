@@ -105,6 +105,14 @@ def test_jobs_begin_in_the_order_of_submission():
     assert pool.log == ["0", "1", "2", "3", "4"]
 
 
+def test_equal_jobs_have_a_verdict_each():
+    pool = pool_of("A", "A")
+    twin = job("twin")
+    for _ in range(3):
+        pool.submit(twin)
+    assert [done for done, _ in pool.completed()] == [twin] * 3
+
+
 def test_a_job_loses_a_worker_at_most_twice():
     pool = pool_of("A", "A")
     pool.submit(job("deadly", "die"))
@@ -207,6 +215,15 @@ def test_a_model_that_no_worker_has_is_said_at_once():
     assert verdict.outcome is Outcome.EVALUATOR_ERROR
     assert "are judged on H200, whose figures compare with no other's, and this pool has L4" in verdict.message
     assert pool.log == []
+
+
+def test_a_model_whose_worker_is_being_replaced_is_waited_for():
+    pool = pool_of("H200", "L4", choose=lambda ready: ready)
+    assert pool.poll() == []
+    pool.started[1].dead = True
+    pool.submit(job("lucky", device_name="L4"))
+    assert results(pool)["lucky"].device_name == "L4"
+    assert [worker.device_name for worker in pool.started] == ["H200", "L4", "L4"]
 
 
 def test_a_pool_that_may_grow_waits_for_the_model():

@@ -54,4 +54,4 @@ def _first_error(plan: Plan, kernels: list[str], run: CompilerRun) -> str:
 def _own_words(text: str) -> str:
     """A compiler's message without the names that the program's text was wrapped in."""
     text = re.sub(r"(\{anonymous\}|\(anonymous namespace\))?(::)?emulator_module_\d+::", "", text)
-    return text.replace("‘", "'").replace("’", "'")
+    return text.replace("‘", "'").replace("’", "'")[:300]

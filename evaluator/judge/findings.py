@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from evaluator.records import EVALUATOR_VERSION, CaseError, Fault, Interval, Mode, Outcome, ProgramFault, Rung, Verdict
 
+MOST_CHARACTERS = 2_000  # of a message
+
 
 @dataclasses.dataclass
 class Findings:
@@ -50,7 +52,7 @@ class Findings:
         return Verdict(
             outcome=Outcome.OK if fault is None else fault.outcome,
             rung=None if fault is None else fault.rung,
-            message="; ".join(self.notes) if fault is None else fault.message,
+            message="; ".join(self.notes) if fault is None else shown(fault.message),
             line=None if fault is None else fault.line,
             task=self.task,
             size=self.size,
@@ -71,3 +73,10 @@ class Findings:
             compiler=dict(self.compiler),
             rung_ms={name: round(ms, 3) for name, ms in self.rung_ms.items()},
         )
+
+
+def shown(message: str) -> str:
+    """A message as it may be printed, stored and shown to a policy: names and lines in it are the program's choice."""
+    if len(message) > MOST_CHARACTERS:
+        message = message[: MOST_CHARACTERS - 3] + "..."
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in message)

@@ -27,7 +27,7 @@ def extract(completion: str) -> str:
     if not blocks:
         raise _no_program("no ```python fence found; the completion must end with exactly one")
     if len(blocks) > 1:
-        lines = ", ".join(str(block.line) for block in blocks)
+        lines = ", ".join(str(block.line) for block in blocks[:8]) + (", ..." if len(blocks) > 8 else "")
         raise _no_program(f"{len(blocks)} ```python fences found, on lines {lines}; expected exactly one")
     block = blocks[0]
     if not block.closed:

@@ -121,10 +121,10 @@ def first_error(log: str, module: Module) -> str:
     ):
         number, source = int(match["line"]), module.source.split("\n")
         if match["file"] == "kernel.cu" and number <= len(source):
-            return f"kernel text line {number}: {match['text']} | {source[number - 1].strip()[:120]}"
+            return f"kernel text line {number}: {match['text'][:300]} | {source[number - 1].strip()[:120]}"
         if match["file"] == "signatures" and _unbalanced(module.source):
             return "error: the braces of the kernel text do not match"
-        return f"{match['file'].rsplit('/', 1)[-1]}: {match['text']}"
+        return f"{match['file'].rsplit('/', 1)[-1]}: {match['text'][:300]}"
     found = re.search(r"(?:error|fatal)\s*:?\s*([^\n]*)", log)
     return found[0][:300] if found else log.strip()[:300]
 

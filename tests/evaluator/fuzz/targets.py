@@ -10,9 +10,12 @@ import numpy as np
 import seeds
 
 from evaluator.devices import cpu
+from evaluator.devices.cuda import compilation, toolkit
+from evaluator.devices.cuda.compiler import Compiler
 from evaluator.devices.layout import regions
 from evaluator.devices.poison import numpy_dtype
 from evaluator.devices.runner_process import ORDERS, RunnerProcess, is_fault
+from evaluator.judge.findings import shown
 from evaluator.judge.ladder import Judge
 from evaluator.program import cuda_text, cuda_tokens, docstring, emulator_gaps, identity, plan, plan_reader
 from evaluator.program.extract import extract
@@ -56,9 +59,9 @@ class Broken(Exception):
 @contextlib.contextmanager
 def targets() -> Iterator[dict[str, Target]]:
     """The targets by the kind of their input. They own processes, which end with the context."""
-    with Tracer(LIMITS) as tracer, Judge(limits=LIMITS) as judge:
+    with Tracer(LIMITS) as tracer, Judge(limits=LIMITS) as judge, contextlib.ExitStack() as stack:
         compiled = cpu.compile(seeds.plan(), LIMITS)
-        yield {
+        found: dict[str, Target] = {
             "completions": lambda rng: completion(tracer, rng),
             "programs": lambda rng: program(tracer, rng),
             "CUDA texts": cuda,
@@ -66,6 +69,10 @@ def targets() -> Iterator[dict[str, Target]]:
             "tapes": lambda rng: hostile_tape(compiled, rng),
             "judged programs": lambda rng: judged(judge, rng),
         }
+        with contextlib.suppress(ProgramFault):  # no NVRTC here
+            compiler = stack.enter_context(Compiler(LIMITS, toolkit.find()))
+            found["texts for NVRTC"] = lambda rng: for_nvrtc(compiler, rng)
+        yield found
 
 
 def completion(tracer: Tracer, rng: random.Random) -> str:
@@ -159,6 +166,15 @@ def hostile_tape(compiled: cpu.CompiledPlan, rng: random.Random) -> str:
     return ending[-1]
 
 
+def for_nvrtc(compiler: Compiler, rng: random.Random) -> str:
+    """NVRTC, which ends with a signal now and then; its process is then another one."""
+    text = mutations.mutated_text(rng, JUDGED.split('"""')[1])
+    with _endings(text) as ending:
+        compilation.compile_module(compiler, plan.Module(text, (), ("k",)), 90)
+        ending.append("passed")
+    return ending[-1]
+
+
 def judged(judge: Judge, rng: random.Random) -> str:
     """The whole ladder but timing."""
     head, source, tail = JUDGED.split('"""')
@@ -167,7 +183,7 @@ def judged(judge: Judge, rng: random.Random) -> str:
     else:
         text = mutations.mutated_text(rng, JUDGED)
     verdict = judge.check(text, TASK, timing=False, cases=("negated",), plain=JUDGED)
-    if verdict.outcome is Outcome.EVALUATOR_ERROR:
+    if verdict.outcome is Outcome.EVALUATOR_ERROR or verdict.message != shown(verdict.message):
         raise Broken(f"{verdict.rung}: {verdict.message}: {text!r}")
     return verdict.outcome.value
 

@@ -3,6 +3,7 @@
 The driver, CuPy and their libraries go on reading what they like, mapping code and starting threads.
 """
 
+import contextlib
 import os
 import pathlib
 import tempfile
@@ -51,8 +52,9 @@ def _caches() -> list[pathlib.Path]:
     cupy = pathlib.Path(os.environ.get("CUPY_CACHE_DIR") or home / ".cupy" / "kernel_cache")
     driver = pathlib.Path(os.environ.get("CUDA_CACHE_PATH") or home / ".nv" / "ComputeCache")
     for folder in (cupy, driver):
-        folder.mkdir(parents=True, exist_ok=True)
-    return [cupy, driver]
+        with contextlib.suppress(OSError):  # a home that cannot be written to: they do without a cache, as ever
+            folder.mkdir(parents=True, exist_ok=True)
+    return [folder for folder in (cupy, driver) if folder.is_dir()]
 
 
 def _devices() -> list[str]:

@@ -88,6 +88,13 @@ def test_without_landlock_seccomp_still_keeps_it_from_running_and_connecting(tri
     assert "the process that has the GPU runs without landlock" in printed
 
 
+def test_a_cache_that_cannot_be_made_is_done_without(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "file" / "cupy"))
+    monkeypatch.setenv("CUDA_CACHE_PATH", str(tmp_path / "driver"))
+    assert confinement._caches() == [tmp_path / "driver"]
+
+
 def test_a_kernel_that_refuses_says_which_field_leaves_a_layer_out(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise RuntimeError("landlock refused a rule")

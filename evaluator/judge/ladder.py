@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from evaluator.devices import device_model
 from evaluator.judge.clock import Clock
@@ -13,6 +14,7 @@ from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS, MANY_DRAWS_AT, Effort, at_large_sizes
+from evaluator.judge.sanitized import watched_run
 from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
@@ -124,7 +126,7 @@ class Judge:
                 self._climb(found, job, seed, at_large_sizes(self._effort))
                 self._try_many_draws(found, job, seed)
             else:
-                self._climb(found, job, seed, self._effort)
+                self._watch(found, job, self._climb(found, job, seed, self._effort), seed)
         except Exception as error:
             return found, error
         return found, None
@@ -137,7 +139,7 @@ class Judge:
         small, draws = dataclasses.replace(job, size=MANY_DRAWS_AT, timing=False), self._effort.plain_seeds
         aside = dataclasses.replace(found, size=MANY_DRAWS_AT, errors=[], notes=[], rung_ms={})
         try:
-            self._climb(aside, small, seed, dataclasses.replace(self._effort, knock_out=False))
+            compiled = self._climb(aside, small, seed, dataclasses.replace(self._effort, knock_out=False))
         except ProgramFault as error:
             if aside.errors:  # right on the first draws there, so it is meant to be right at that size
                 fault, message = error.fault, f"at size {MANY_DRAWS_AT}: {error.fault.message}"
@@ -145,9 +147,15 @@ class Judge:
             found.notes.append(f"not tried on {draws} draws, since it does not hold at size {MANY_DRAWS_AT}: {error}")
         else:
             found.notes.append(f"right on {draws} plain draws at size {MANY_DRAWS_AT}")
+            self._watch(found, small, compiled, seed)
 
-    def _climb(self, found: Findings, job: Job, seed: int, effort: Effort) -> None:
-        """Every rung in order; a ProgramFault ends the climb."""
+    def _watch(self, found: Findings, job: Job, compiled: Any, seed: int) -> None:
+        """In `verify` on a GPU, one run under compute-sanitizer."""
+        if self.mode is Mode.VERIFY and self.device == "cuda":
+            found.notes += watched_run(compiled, job.task, job.size, seed)
+
+    def _climb(self, found: Findings, job: Job, seed: int, effort: Effort) -> Any:
+        """Every rung in order; a ProgramFault ends the climb. Returns the compiled plan."""
         self._bench.start()
         with found.rung(Rung.EXTRACT):
             program = extract(job.text) if job.completion else job.text
@@ -167,6 +175,7 @@ class Judge:
             self._bench.examine(found, dataclasses.replace(exam, plain=self._compiled_plain(job)))
         else:
             examine(self._bench, found, exam)
+        return compiled
 
     def _compiled_plain(self, job: Job) -> object | None:
         """The job's own baseline for a GPU. RuntimeError where that is itself at fault."""

@@ -116,7 +116,8 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
             del expected
             fresh = Case("plain", derive(exam.seed, sha, "fresh"))
             check_fresh_contents(bench, sessions[0], _expected(bench, job, fresh), job.task)
-            _try_hidden_cases(bench, found, exam, sessions)
+            for case in _hidden_cases(exam, sha):
+                _try_hidden_case(bench, found, exam, sessions, case)
     del sessions  # and with them the memory of library steps
     if not pairs:
         return
@@ -129,23 +130,23 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
     found.speedup = rounded(speedup)
 
 
-def _try_hidden_cases(bench: Workbench, found: Findings, exam: Examination, sessions: Sequence[Session]) -> None:
-    """Timed replays of hidden cases: right in the memory that is timed too, and no slower.
+def _try_hidden_case(
+    bench: Workbench, found: Findings, exam: Examination, sessions: Sequence[Session], case: Case
+) -> None:
+    """Timed replays of a hidden case: right in the memory that is timed too, and no slower.
 
-    Where one takes longer than the task's own draws, the speed-up on it counts if that is lower.
+    Where they take longer than on the task's own draws, the speed-up on this case counts if it is lower.
     """
-    job, sha = exam.job, found.program_sha256
-    for case in _hidden_cases(exam, sha):
-        contents = _expected(bench, job, case)
-        if not contents.usable:
-            continue
-        taken_us = check_fresh_contents(bench, sessions[0], contents, job.task, CASE_REPLAYS)
-        if bench.widest is None or taken_us <= SLOWER * found.times["program"].value:
-            continue
-        for name, taken in _pairs(bench, exam, sessions, sha, contents, case.seed).items():
-            if taken.speedup.value < found.speedups[name].value:
-                found.speedups[name] = taken.speedup
-                found.notes.append(f"slower on other contents: the speed-up over {name} is that of case {case.name}")
+    contents = _expected(bench, exam.job, case)
+    if not contents.usable:
+        return
+    taken_us = check_fresh_contents(bench, sessions[0], contents, exam.job.task, CASE_REPLAYS)
+    if bench.widest is None or taken_us <= SLOWER * found.times["program"].value:
+        return
+    for name, taken in _pairs(bench, exam, sessions, found.program_sha256, contents, case.seed).items():
+        if taken.speedup.value < found.speedups[name].value:
+            found.speedups[name] = taken.speedup
+            found.notes.append(f"slower on other contents: the speed-up over {name} is that of case {case.name}")
 
 
 def _hidden_cases(exam: Examination, sha: str) -> list[Case]:

@@ -9,7 +9,6 @@ where a file is given, and the relative error in norm of both against `cupy_nn` 
 
 import argparse
 import gc
-import inspect
 import json
 import pathlib
 import statistics
@@ -19,19 +18,17 @@ from collections.abc import Callable, Sequence
 try:
     import cupy as cp
     import torch
-    from torch_namespace import namespace
 except ImportError as error:
     print(f"needs a GPU, CuPy and PyTorch: {error}")
     sys.exit()
 
-from evaluator.nn import cupy_nn, run
+from evaluator.nn import cupy_nn, run, torch_nn
 from evaluator.tasks import catalog
 from evaluator.tasks.arrays import parse_init
 from evaluator.tasks.task import Array, Task
 
 FLUSH_BYTES = 1 << 30
 CHUNK = 1 << 26  # elements compared at a time, in float64
-NN = {name for name, value in vars(cupy_nn).items() if inspect.isfunction(value)}
 
 
 def main() -> None:
@@ -67,7 +64,6 @@ def row(task: Task, size: str, calls: int, stored: dict) -> float | None:
     source = task.source_at(size)
     tensors = [draw(array, seed) for seed, array in enumerate(task.arrays_at(size))]
     arrays = [cp.asarray(tensor) for tensor in tensors]
-    torch_nn = namespace(NN)
     notes: list[str] = []
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     with torch.no_grad():
@@ -76,7 +72,7 @@ def row(task: Task, size: str, calls: int, stored: dict) -> float | None:
         ours = attempt("cupy", notes, lambda: time_ms(lambda: run.run(source, cupy_nn, arrays), calls, flush))
         graph = attempt("graph", notes, lambda: graph_ms(source, arrays, calls, flush)) if ours else None
         cp.get_default_memory_pool().free_all_blocks()
-        errors = attempt("values", notes, lambda: value_errors(source, torch_nn, tensors, arrays)) if ours else None
+        errors = attempt("values", notes, lambda: value_errors(source, tensors, arrays)) if ours else None
     ratio = ours / theirs if ours and theirs else None
     texts = [f"{x:10.4f}" if x else f"{'-':>10}" for x in (ours, theirs)]
     texts.append(f"{ratio:7.3f}" if ratio else f"{'-':>7}")
@@ -150,9 +146,7 @@ def graph_ms(source: str, arrays: Sequence[cp.ndarray], calls: int, flush: torch
     return median
 
 
-def value_errors(
-    source: str, torch_nn: object, tensors: Sequence[torch.Tensor], arrays: Sequence[cp.ndarray]
-) -> tuple[float, float]:
+def value_errors(source: str, tensors: Sequence[torch.Tensor], arrays: Sequence[cp.ndarray]) -> tuple[float, float]:
     """Largest relative error in norm over the outputs, of `cupy_nn` and of PyTorch, against float64."""
     ours = run.run(source, cupy_nn, arrays)
     theirs = run.run(source, torch_nn, tensors)

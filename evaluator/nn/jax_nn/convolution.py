@@ -1,4 +1,8 @@
-"""Convolutions over one to three dimensions in JAX, in full float32, with PyTorch's names, arguments and values."""
+"""Convolutions over one to three dimensions in JAX, with PyTorch's names, arguments and values.
+
+Their precision is the process's `jax_default_matmul_precision`: as in PyTorch convolutions may round operands to TF32 on
+a GPU, matrix products may not.
+"""
 
 from collections.abc import Callable
 
@@ -69,7 +73,6 @@ def _convolve(
         rhs_dilation=each(dilation, ndim),
         dimension_numbers=_DIMENSIONS[ndim],
         feature_group_count=groups,
-        precision=jax.lax.Precision.HIGHEST,
     )
     return _biased(out, bias)
 
@@ -99,7 +102,6 @@ def _transposed(
         rhs_dilation=each(dilation, ndim),
         dimension_numbers=_DIMENSIONS[ndim],
         feature_group_count=groups,
-        precision=jax.lax.Precision.HIGHEST,
     )
     return _biased(out, bias)
 

@@ -1,11 +1,9 @@
 """Every function of the namespace, and every task, against PyTorch."""
 
-import functools
 import inspect
 import json
 import pathlib
 import runpy
-import types
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +16,7 @@ from evaluator.tasks.arrays import draw
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-BENCHMARKS = pathlib.Path(__file__).parents[3] / "benchmarks"
-torch_function = runpy.run_path(str(BENCHMARKS / "torch_namespace.py"))["function"]
+torch_nn = pytest.importorskip("evaluator.nn.torch_nn")
 CALLS = runpy.run_path(str(pathlib.Path(__file__).with_name("calls.py")))["CALLS"]
 
 
@@ -31,16 +28,10 @@ def each_array(convert, value):
     return value
 
 
-@functools.cache
-def namespace():
-    names = [name for name in dir(jax_nn) if not name.startswith("_") and inspect.isfunction(getattr(jax_nn, name))]
-    return types.SimpleNamespace(**{name: torch_function(name) for name in names})
-
-
 @pytest.mark.parametrize(("name", "arguments", "keywords"), CALLS)
 def test_a_function_equals_pytorchs(name, arguments, keywords):
     seen = getattr(jax_nn, name)(*each_array(jnp.asarray, arguments), **keywords)
-    expected = torch_function(name)(*each_array(torch.from_numpy, arguments), **keywords)
+    expected = getattr(torch_nn, name)(*each_array(torch.from_numpy, arguments), **keywords)
     seen, expected = (value if isinstance(value, tuple) else (value,) for value in (seen, expected))
     for ours, theirs in zip(seen, expected, strict=True):
         assert ours.shape == tuple(theirs.shape)
@@ -48,7 +39,8 @@ def test_a_function_equals_pytorchs(name, arguments, keywords):
 
 
 def test_every_function_is_compared():
-    assert set(vars(namespace())) == {name for name, _, _ in CALLS}
+    names = {name for name, value in vars(jax_nn).items() if inspect.isfunction(value)}
+    assert names == {name for name, _, _ in CALLS}
 
 
 def references():
@@ -67,7 +59,7 @@ REFERENCES = list(references())
 def test_a_reference_equals_pytorch(task_id, size, source):
     arrays = draw(catalog.TASKS[task_id], size, seed=11)
     seen = run.run(source, jax_nn, [jnp.asarray(array) for array in arrays])
-    expected = run.run(source, namespace(), [torch.from_numpy(array) for array in arrays])
+    expected = run.run(source, torch_nn, [torch.from_numpy(array) for array in arrays])
     for ours, theirs in zip(seen, expected, strict=True):
         scale = float(theirs.double().abs().max())
         np.testing.assert_allclose(np.asarray(ours), theirs.numpy(), rtol=2e-5, atol=2e-6 * scale)
@@ -80,7 +72,7 @@ def write_values() -> None:
     stored = {}
     for task_id, size, source in REFERENCES:
         arrays = draw(catalog.TASKS[task_id], size, seed=11)
-        (output,) = run.run(source, namespace(), [torch.from_numpy(array).double() for array in arrays])
+        (output,) = run.run(source, torch_nn, [torch.from_numpy(array).double() for array in arrays])
         flat = output.double().numpy().ravel()
         picked = np.linspace(0, flat.size - 1, min(64, flat.size)).astype(int)
         values = [float(f"{value:.8g}") for value in flat[picked]]

@@ -179,6 +179,25 @@ def test_whatever_a_learner_sends_the_others_are_served(address, connect):
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
 
 
+def test_a_job_sent_twice_or_too_many_are_refused(address, connect):
+    record = remote.wire.job_record(job(0, "hang", deadline_s=0.3))
+    for numbers in ([0, 0], range(17)):
+        broken = connect(address)
+        for number in numbers:
+            broken._link.send({"kind": "job", "number": number, "job": record})
+        with pytest.raises(PoolError, match="more than 16 jobs at once, or one twice"):
+            broken._link.receive()
+        broken.close()
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"kind": "job", "deadline_s": NaN}', b'{"kind": "job", "x": -Infinity}', b"\xff", b""]
+)
+def test_what_is_no_strict_json_is_not_read(text):
+    with pytest.raises(frames.BadFrame, match="not JSON"):
+        frames.parse(text)
+
+
 def test_a_message_that_was_changed_repeated_or_sent_back_is_not_read():
     key = frames.session_key(b"k" * 32, "a", "b")
     sender, receiver = frames.Seal(key, "to evaluator"), frames.Seal(key, "to evaluator")

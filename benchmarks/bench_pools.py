@@ -1,6 +1,6 @@
 """Programs a minute through a pool: what dispatch costs by itself, and small real programs on the CPU emulator.
 
-python benchmarks/bench_pools.py                        # local; a minute on two cores
+python benchmarks/bench_pools.py                        # local; three minutes on two busy cores
 python benchmarks/bench_pools.py --pool=remote          # through a server on this machine
 python benchmarks/bench_pools.py --pool=ray             # on a Ray cluster of one node, started and ended here
 """

@@ -1,6 +1,6 @@
 """Attempts to break out of a confined process, each a function that returns only where it has succeeded.
 
-`escape.py` makes them, one process each. `SCENE` holds what they aim at: files, sockets and a process outside.
+`escape.py` makes them, one process each; `expectations.py` says which layer must stop which.
 """
 
 import ctypes
@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Callable
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -376,93 +375,3 @@ def fork_as_ordinary_user(scene: Scene) -> None:
 def raise_a_limit_as_ordinary_user(scene: Scene) -> None:
     _as_ordinary_user()
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-
-
-ALL = frozenset({"tracer", "program", "nvrtc", "compiler", "gpu"})
-COMPUTING = frozenset({"tracer", "program", "nvrtc"})
-BUT_GPU = ALL - {"gpu"}
-BUT_COMPILER = ALL - {"compiler"}
-NONE: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass(frozen=True)
-class Attempt:
-    """What to try, and the profiles in which each layer must stop it when it stands alone."""
-
-    act: Callable[[Scene], None]
-    seccomp: frozenset[str] = NONE
-    landlock: frozenset[str] = NONE
-    rlimits: frozenset[str] = NONE
-    landlock_abi: int = 1  # from which landlock knows such things
-
-
-ATTEMPTS = {
-    attempt.act.__name__: attempt
-    for attempt in (
-        Attempt(read_file, seccomp=frozenset({"tracer", "program"}), landlock=BUT_GPU),
-        Attempt(create_file, seccomp=COMPUTING, landlock=ALL),
-        Attempt(write_file, seccomp=COMPUTING, landlock=ALL),
-        Attempt(truncate_file, seccomp=BUT_GPU, landlock=ALL, landlock_abi=3),
-        Attempt(unlink_file, seccomp=COMPUTING, landlock=ALL),
-        Attempt(rename_file, seccomp=COMPUTING, landlock=ALL),
-        Attempt(link_file, seccomp=BUT_GPU, landlock=ALL),
-        Attempt(make_folder, seccomp=COMPUTING, landlock=ALL),
-        Attempt(make_symbolic_link, seccomp=BUT_GPU, landlock=ALL),
-        Attempt(list_folder, seccomp=frozenset({"tracer", "program"}), landlock=BUT_GPU),
-        Attempt(change_mode, seccomp=ALL),
-        Attempt(change_owner, seccomp=ALL),
-        Attempt(change_times, seccomp=ALL),
-        Attempt(set_attribute, seccomp=ALL),
-        Attempt(write_proc, seccomp=COMPUTING, landlock=ALL),
-        Attempt(read_environment_of_another, seccomp=frozenset({"tracer", "program"}), landlock=BUT_GPU),  # root may
-        Attempt(read_memory_through_proc, seccomp=frozenset({"tracer", "program"}), landlock=ALL),
-        Attempt(read_memory_of_another, seccomp=ALL, landlock=ALL),
-        Attempt(trace_another, seccomp=ALL, landlock=ALL),
-        Attempt(signal_another, seccomp=ALL, landlock=ALL, landlock_abi=6),
-        Attempt(signal_parent, seccomp=ALL, landlock=ALL, landlock_abi=6),
-        Attempt(signal_through_descriptor, seccomp=ALL, landlock=ALL, landlock_abi=6),
-        Attempt(limit_another, seccomp=ALL),
-        Attempt(set_own_limits, seccomp=ALL),
-        Attempt(fork, seccomp=BUT_COMPILER),
-        Attempt(clone_raw, seccomp=BUT_COMPILER),
-        Attempt(clone_hidden, seccomp=ALL),
-        Attempt(clone_into_namespace, seccomp=ALL),
-        Attempt(enter_namespace, seccomp=ALL),
-        Attempt(start_thread, seccomp=frozenset({"tracer", "program"})),
-        Attempt(execute, seccomp=BUT_COMPILER, landlock=ALL),
-        Attempt(execute_descriptor, seccomp=ALL, landlock=ALL),
-        Attempt(make_memory_file, seccomp=BUT_GPU),
-        Attempt(execute_memory_file, seccomp=ALL),
-        Attempt(map_code, seccomp=COMPUTING),
-        Attempt(make_memory_code, seccomp=COMPUTING),
-        Attempt(connect_tcp, seccomp=ALL, landlock=ALL, landlock_abi=4),
-        Attempt(bind_tcp, seccomp=ALL, landlock=ALL, landlock_abi=4),
-        Attempt(send_udp, seccomp=ALL),
-        Attempt(connect_unix, seccomp=ALL),
-        Attempt(connect_abstract, seccomp=ALL, landlock=ALL, landlock_abi=6),
-        Attempt(ask_the_kernels_network, seccomp=ALL),
-        Attempt(make_socket_pair, seccomp=ALL),
-        Attempt(mount, seccomp=ALL, landlock=ALL),
-        Attempt(change_root, seccomp=ALL),
-        Attempt(change_personality, seccomp=ALL),
-        Attempt(set_up_io_uring, seccomp=ALL),
-        Attempt(handle_page_faults, seccomp=ALL),
-        Attempt(count_events, seccomp=ALL),
-        Attempt(load_kernel_code, seccomp=ALL),
-        Attempt(keep_a_key, seccomp=ALL),
-        Attempt(share_memory, seccomp=BUT_GPU),
-        Attempt(make_message_queue, seccomp=BUT_GPU),
-        Attempt(watch_files, seccomp=BUT_GPU),
-        Attempt(command_a_device, seccomp=BUT_GPU),
-        Attempt(leave_the_session, seccomp=BUT_GPU),
-        Attempt(write_to_standard_error, seccomp=frozenset({"program"})),
-        Attempt(change_process_control, seccomp=BUT_GPU),
-        Attempt(call_by_another_abi, seccomp=ALL),
-        Attempt(map_too_much, rlimits=BUT_GPU),
-        Attempt(fill_the_disk, rlimits=ALL),
-        Attempt(open_many_files, rlimits=ALL),
-        Attempt(compute_for_ever, rlimits=frozenset({"tracer"})),
-        Attempt(fork_as_ordinary_user, seccomp=BUT_COMPILER, rlimits=ALL),
-        Attempt(raise_a_limit_as_ordinary_user, seccomp=ALL, rlimits=ALL),
-    )
-}

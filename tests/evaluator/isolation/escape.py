@@ -15,7 +15,8 @@ import socket
 import sys
 import tempfile
 
-from attempts import ATTEMPTS, Scene
+from attempts import Scene
+from expectations import ATTEMPTS
 
 import evaluator._core as core
 

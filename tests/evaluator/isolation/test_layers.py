@@ -21,10 +21,10 @@ NO_LIMIT_OF_ADDRESSES = {"file_bytes": 1 << 20, "open_files": 32, "processes": 0
 def attempts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(pathlib.Path(__file__).parent))
-        import attempts
+        import expectations
 
-    assert set(PROFILES) == attempts.ALL
-    return attempts.ATTEMPTS
+    assert set(PROFILES) == expectations.ALL
+    return expectations.ATTEMPTS
 
 
 def endings(profile, layers, names):

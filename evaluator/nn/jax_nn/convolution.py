@@ -1,7 +1,7 @@
 """Convolutions over one to three dimensions in JAX, with PyTorch's names, arguments and values.
 
-Their precision is the process's `jax_default_matmul_precision`: as in PyTorch convolutions may round operands to TF32 on
-a GPU, matrix products may not.
+Their precision is the process's `jax_default_matmul_precision`: as in PyTorch, convolutions may round operands to TF32
+on a GPU, and matrix products may not.
 """
 
 from collections.abc import Callable

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from evaluator.baselines import command as baselines
 from evaluator.judge import doctor, table
 from evaluator.judge.baseline import PLAIN, plain_text
 from evaluator.judge.job import Job
@@ -166,6 +167,14 @@ def try_mutants(options: argparse.Namespace) -> int:
         raise WrongUse(str(error)) from error
 
 
+def measure_baselines(options: argparse.Namespace) -> int:
+    """Measures how long other libraries take for the references of tasks."""
+    try:
+        return baselines.run(options, _tasks(options))
+    except baselines.WrongUse as error:
+        raise WrongUse(str(error)) from error
+
+
 def serve(options: argparse.Namespace) -> int:
     """Judges for learners on other hosts, until it is told to end."""
     tasks = _tasks(options)
@@ -223,6 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     tasks.add_argument("--size", default="cpu")
     tasks.add_argument("--tasks-file", type=Path, metavar="FILE")
     mutants.add_arguments(add("mutants", try_mutants, "derive faulty programs and count which the judge catches"))
+    baselines.add_arguments(add("baselines", measure_baselines, "time other libraries on the references of tasks"))
     serve_command.add_arguments(add("serve", serve, "judge for learners on other hosts (docs/pools.md)"))
     add("doctor", examine, "what this machine can judge on, what is missing, and its noise")
     return parser

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from evaluator.baselines import beside
 from evaluator.baselines import command as baselines
+from evaluator.baselines.record import Record
+from evaluator.baselines.store import WrongFile
 from evaluator.judge import doctor, table
 from evaluator.judge.baseline import PLAIN, plain_text
 from evaluator.judge.job import Job
@@ -70,7 +73,8 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Judges one program."""
-    task = _task(options.task, _tasks(options))
+    tasks = _tasks(options)
+    task, stored = _task(options.task, tasks), _stored(options, tasks)
     text, plain = _read(options.file), None if options.plain is None else _read(options.plain)
     _require(task, options)
     with _judge(options) as judge:
@@ -80,7 +84,7 @@ def check(options: argparse.Namespace) -> int:
                 _show(options, [(str(options.plain), baseline)])
                 return exit_code([baseline])
         verdict = judge.check(text, task, options.size, options.completion, plain=plain)
-    _show(options, [(str(options.file), verdict)])
+    _show(options, [(str(options.file), verdict)], stored)
     return exit_code([verdict])
 
 
@@ -107,6 +111,7 @@ def compare(options: argparse.Namespace) -> int:
 def verify(options: argparse.Namespace) -> int:
     """Judges every program of a folder; a program's task is the name of its folder."""
     tasks = _tasks(options)
+    stored = _stored(options, tasks)
     jobs = [_job(path, tasks, options) for path in _programs(options.directory)]
     _require(None, options)
     rows: list[tuple[str, Verdict]] = []
@@ -118,13 +123,13 @@ def verify(options: argparse.Namespace) -> int:
         for job, verdict in tqdm(pool.completed(), total=len(jobs), unit="program", desc="verifying", file=sys.stderr):
             rows.append((str(job.key), verdict))
             if options.json:
-                print(to_json(verdict), flush=True)
+                print(beside.to_json(verdict, stored), flush=True)
             if options.write:
                 Path(str(job.key)).with_suffix(f".{options.device}.json").write_text(
                     to_json(verdict) + "\n", encoding="utf-8"
                 )
     rows.sort()
-    _verified(options, rows, tasks)
+    _verified(options, rows, tasks, stored)
     return exit_code(verdict for _, verdict in rows)
 
 
@@ -213,12 +218,14 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--plain", type=Path, metavar="FILE", help="baseline where the task has no plain program")
     one.add_argument("--completion", action="store_true", help="FILE is a completion that holds the program")
     _judging(one)
+    beside.add_argument(one)
 
     many = add("verify", verify, "judge every DIR/<task id>/*.py")
     many.add_argument("directory", type=Path, metavar="DIR")
     many.add_argument("--write", action="store_true", help="keep each verdict beside its program")
     many.add_argument("--workers", type=_positive, default=1, metavar="N", help="more are faster, and noisier (1)")
     _judging(many)
+    beside.add_argument(many)
 
     two = add("compare", compare, "time program B in pairs against program A")
     two.add_argument("a", type=Path, metavar="A")
@@ -277,6 +284,16 @@ def _tasks(options: argparse.Namespace) -> Mapping[str, Task]:
     if taken := sorted(own.keys() & catalog.TASKS.keys()):
         raise WrongUse(f"{options.tasks_file}: {taken[0]} is a task of the catalog; give yours another id")
     return {**catalog.TASKS, **own}
+
+
+def _stored(options: argparse.Namespace, tasks: Mapping[str, Task]) -> Sequence[Record]:
+    """What `--baselines` names; nothing without it."""
+    if options.baselines is None:
+        return ()
+    try:
+        return beside.stored(options.baselines, options.device, tasks)
+    except WrongFile as error:
+        raise WrongUse(str(error)) from error
 
 
 def _task(task_id: str, tasks: Mapping[str, Task]) -> Task:
@@ -338,22 +355,33 @@ def _job(path: Path, tasks: Mapping[str, Task], options: argparse.Namespace) -> 
     return Job(key=str(path), text=_read(path), task=task, size=options.size, plain=plain)
 
 
-def _show(options: argparse.Namespace, rows: Sequence[tuple[str, Verdict]]) -> None:
+def _show(options: argparse.Namespace, rows: Sequence[tuple[str, Verdict]], stored: Sequence[Record] = ()) -> None:
     for name, verdict in rows:
-        print(to_json(verdict) if options.json else table.block(name, verdict))
+        print(beside.to_json(verdict, stored) if options.json else table.block(name, verdict))
+        if stored and not options.json:
+            print(beside.lines(verdict, stored))
     if options.device == "cpu" and any(verdict.speedups for _, verdict in rows):
         print(table.CPU_NOTE, file=sys.stderr)
 
 
-def _verified(options: argparse.Namespace, rows: Sequence[tuple[str, Verdict]], tasks: Mapping[str, Task]) -> None:
+def _verified(
+    options: argparse.Namespace,
+    rows: Sequence[tuple[str, Verdict]],
+    tasks: Mapping[str, Task],
+    stored: Sequence[Record],
+) -> None:
     out = sys.stderr if options.json else sys.stdout
     print(table.table(rows), file=out)
+    if stored:
+        print(f"\n{beside.table(rows, stored)}", file=out)
     for name, verdict in rows:
         if not verdict.ok:
             print(f"\n{table.block(name, verdict)}", file=out)
     # The plain programs are the baseline itself: a summary of speed-ups is about the others.
     scored = [verdict for name, verdict in rows if Path(name).name != PLAIN] or [verdict for _, verdict in rows]
     print("\n" + table.summary_text(summarise(scored)), file=out)
+    if stored:
+        print(beside.summary(scored, stored), file=out)
     weak = {task.id for task in tasks.values() if task.degenerate or task.collapses}
     if weak & {verdict.task for verdict in scored}:
         print("without degenerate and collapsing tasks:", file=out)

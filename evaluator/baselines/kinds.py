@@ -1,6 +1,7 @@
 """The baselines there are, what each needs here, and the versions that its times depend on."""
 
 import ctypes
+import functools
 import importlib.metadata
 import importlib.util
 import re
@@ -12,6 +13,7 @@ GRAPH, XLA = "graph", "xla"
 TORCH, TORCH_COMPILE, TORCH_COMPILE_REDUCE_OVERHEAD = "torch", "torch_compile", "torch_compile_reduce_overhead"
 BASELINES = (GRAPH, XLA, TORCH, TORCH_COMPILE, TORCH_COMPILE_REDUCE_OVERHEAD)
 
+_DISTRIBUTIONS = {"cupy": r"cupy(-cuda\d+x?)?", "cudnn": r"nvidia-cudnn-cu\d+"}  # where a name alone does not do
 _NVML, _VERSION_BYTES = "libnvidia-ml.so.1", 80
 
 
@@ -35,9 +37,7 @@ def versions(baseline: str, device: str) -> dict[str, str]:
     return found
 
 
-_DISTRIBUTIONS = {"cupy": r"cupy(-cuda\d+x?)?", "cudnn": r"nvidia-cudnn-cu\d+"}  # where a name alone does not do
-
-
+@functools.cache  # reading every installed package's metadata takes tens of milliseconds
 def _version(name: str) -> str:
     pattern = re.compile(_DISTRIBUTIONS.get(name, name))
     for distribution in importlib.metadata.distributions():
@@ -53,6 +53,7 @@ def _missing_jax_on_cuda() -> str | None:
     return "xla needs JAX with CUDA: pip install 'cudal1-jax[cuda13]' (cuda12 for a driver older than CUDA 13)"
 
 
+@functools.cache
 def _driver() -> str:
     """The driver's own version; without NVML the newest CUDA release that it knows."""
     try:

@@ -14,6 +14,7 @@ from evaluator.judge.oracle import Oracle, OracleError
 from evaluator.tasks.task import Task
 
 SEED = 0  # of the inputs: those of every baseline of a task are the same
+_CLASSES = ("fp32", "tf32")
 _ENDING_S = 5.0  # for a process that is lost already to have an exit code
 
 
@@ -53,6 +54,10 @@ class Measurer:
         return Record(subject=subject, date=date, clock=answer.clock, **vars(answer.sampled))
 
     def _answer(self, task: Task, baseline: str) -> Answer:
+        if task.precision not in _CLASSES:
+            return Answer(
+                None, "", f"no library is set to class {task.precision} here; {' and '.join(_CLASSES)} are known"
+            )
         expected: Expected | None = None
         if self._device == "cpu":
             try:

@@ -22,9 +22,29 @@ def negated(arrays: Arrays, rng: Draws) -> Arrays:
     return _each(arrays, lambda x: -x, lambda x: _signs(x, rng))
 
 
-def mixed(arrays: Arrays, rng: Draws) -> Arrays:
-    """Every sign at random: a block of elements judged by the sign of one, sums that only cancellation makes small."""
-    return _each(arrays, lambda x: _signs(x, rng), lambda x: _signs(x, rng))
+def centred(arrays: Arrays, rng: Draws) -> Arrays:
+    """First array 3 z whatever the task draws, signs of the others at random: limits on both sides, a sign a block."""
+    return _each(arrays, lambda x: 3 * _normal(x, rng), lambda x: _signs(x, rng))
+
+
+def sparse(arrays: Arrays, rng: Draws) -> Arrays:
+    """First array zero but for one element in a thousand, 10 z: outputs that one element makes or that none does."""
+
+    def thin(x: Any) -> Any:
+        kept = rng.random(x.shape, dtype=np.float32) < 0.001
+        kept.reshape(-1)[int(rng.integers(0, x.size, ()))] = True
+        return kept * (10 * _normal(x, rng))
+
+    return _first(arrays, thin)
+
+
+def alike(arrays: Arrays, rng: Draws) -> Arrays:
+    """Integers up to 300 in every array: two of them are equal here and there, and differences are whole."""
+
+    def whole(x: Any) -> Any:
+        return rng.integers(-300, 301, size=x.shape).astype(x.dtype)
+
+    return _each(arrays, whole, whole)
 
 
 def shifted(arrays: Arrays, rng: Draws) -> Arrays:
@@ -38,8 +58,8 @@ def large(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def small(arrays: Arrays, rng: Draws) -> Arrays:
-    """First array times 0.001: zeros inside an absolute tolerance, a wrong epsilon of a norm."""
-    return _first(arrays, lambda x: x * x.dtype.type(0.001))
+    """First array times 0.001, signs at random: zeros inside a tolerance, a wrong epsilon, too short a series."""
+    return _first(arrays, lambda x: _signs(x, rng) * x.dtype.type(0.001))
 
 
 def heavy_tailed(arrays: Arrays, rng: Draws) -> Arrays:
@@ -112,7 +132,9 @@ TRANSFORMS: dict[str, Transform] = {
     "permuted": permuted,
     "small": small,
     "integers": integers,
-    "mixed": mixed,
+    "centred": centred,
+    "sparse": sparse,
+    "alike": alike,
 }
 
 
@@ -151,6 +173,10 @@ def _vary_constant(x: Any, spec: Array, rng: Draws) -> Any:
 
 def _floating(x: Any) -> bool:
     return np.issubdtype(x.dtype, np.floating)
+
+
+def _normal(x: Any, rng: Draws) -> Any:
+    return rng.standard_normal(x.shape, dtype=np.float32).astype(x.dtype)
 
 
 def _signs(x: Any, rng: Draws) -> Any:

@@ -9,7 +9,7 @@ DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 
 # Correctness cases in the order in which they are tried; `evaluator.judge.cases` says what each does.
 CASES = ("plain", "negated", "large", "heavy_tailed", "one_changed", "structured", "shifted", "permuted", "small",
-         "integers", "mixed")  # fmt: skip
+         "integers", "centred", "sparse", "alike")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

@@ -111,3 +111,21 @@ def test_a_task_narrows_its_cases_and_plain_stays():
 def test_an_unknown_case_name_is_refused():
     with pytest.raises(ValueError, match=r"seen the cases \['negative'\], expected names out of"):
         cases_of(dataclasses.replace(PAIR, cases=("negative",)))
+
+
+def test_centred_draws_have_both_signs_and_reach_beyond_three():
+    first = inputs_for(PAIR, "cpu", "centred", seed=3)[0]
+    assert abs(float(first.mean())) < 0.2
+    assert first.max() > 3
+    assert first.min() < -3
+
+
+def test_sparse_draws_are_zero_but_for_a_few_elements_at_least_one():
+    first = inputs_for(PAIR, "cpu", "sparse", seed=3)[0]
+    assert 1 <= np.count_nonzero(first) <= 1 + 0.01 * first.size
+
+
+def test_draws_that_are_alike_are_integers_of_one_range():
+    for x in inputs_for(PAIR, "cpu", "alike", seed=3):
+        np.testing.assert_array_equal(x, np.rint(x))
+        assert 100 < np.abs(x).max() <= 300

@@ -161,11 +161,11 @@ def test_a_file_that_is_no_python_is_wrong_use(folder, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_of_a_thousand_mutants_98_in_a_hundred_of_the_exposed_are_caught(tmp_path, capsys):
+def test_of_a_thousand_mutants_99_in_a_hundred_of_the_exposed_are_caught(tmp_path, capsys):
     _, out, _ = run(capsys, kernels_folder(), "--limit=1060", "--json", f"--out={tmp_path / 'out.jsonl'}")
     records = [json.loads(line) for line in out.splitlines()]
     exposed = [record for record in records if record["exposed"]]
     assert len(records) == 1060
     assert len({record["program"] for record in records}) >= 60
     assert len({record["kind"] for record in exposed}) >= 15
-    assert sum(record["caught"] for record in exposed) >= 0.98 * len(exposed)
+    assert sum(record["caught"] for record in exposed) >= 0.99 * len(exposed)

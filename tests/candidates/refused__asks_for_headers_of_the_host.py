@@ -1,0 +1,23 @@
+# task: 1_019
+"""Behaves otherwise where the machine has a host's headers."""
+
+import cupy as cp
+
+source = r'''
+#if __has_include(<unistd.h>)
+#define WHERE 0
+#else
+#define WHERE 1
+#endif
+extern "C" __global__ void relu(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fmaxf(x[i], 0.0f);
+}
+'''
+relu = cp.RawKernel(source, "relu")
+
+
+def forward(x):
+    out = cp.empty(x.shape, cp.float32)
+    relu(((x.size + 255) // 256,), (256,), (x, out, x.size))
+    return out

@@ -1,0 +1,23 @@
+# task: 1_019
+"""Counts in a static variable of a template, which the linker merges."""
+
+import cupy as cp
+
+source = r'''
+template <typename T> __device__ int& counter() {
+  static int calls;
+  return calls;
+}
+extern "C" __global__ void relu(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fmaxf(x[i], 0.0f);
+  if (i == 0) counter<int>() += 1;
+}
+'''
+relu = cp.RawKernel(source, "relu")
+
+
+def forward(x):
+    out = cp.empty(x.shape, cp.float32)
+    relu(((x.size + 255) // 256,), (256,), (x, out, x.size))
+    return out

@@ -1,0 +1,16 @@
+# task: 1_019
+"""Hands its input back."""
+
+import cupy as cp
+
+source = r'''
+extern "C" __global__ void relu(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fmaxf(x[i], 0.0f);
+}
+'''
+relu = cp.RawKernel(source, "relu")
+
+
+def forward(x):
+    return x

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: compile_error too, since these are instructions of the host
+# on a GPU: compile_error: these are instructions of the host
 """Assembly of the machine that judges, by a word that only a compile option spells."""
 
 import cupy as cp

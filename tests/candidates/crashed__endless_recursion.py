@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: out_of_bounds or crashed: a stack that overflows shows as a stray access
 """Calls itself without end."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: out_of_bounds, or compile_error where headers of the compiler need a float
+# on a GPU: out_of_bounds or compile_error: the compiler's own headers may need a float
 """A compile option that makes every float a double, so that the arrays are read beyond their end."""
 
 import cupy as cp

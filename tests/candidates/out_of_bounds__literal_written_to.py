@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: stateful: literals can be written to there, and are watched
 """Keeps a mark in the bytes of a string literal."""
 
 import cupy as cp

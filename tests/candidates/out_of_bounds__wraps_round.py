@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: out_of_bounds where nothing is mapped there
+# on a GPU: out_of_bounds or ok: something may be mapped there
 """Reaches its neighbour by an offset of nearly 2^64."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: ok: its compiler drops the loop
 """A kernel that never ends."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: timeout, or ok where ten seconds are enough
+# on a GPU: timeout or ok: a fast device may be through in time
 """As many blocks as a device takes, nearly all without work."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: compile_error or timeout, as its compiler counts
+# on a GPU: compile_error or timeout: as its compiler counts
 """An expression so deep that a compiler that recurses runs out of stack."""
 
 import cupy as cp

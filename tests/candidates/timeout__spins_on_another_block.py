@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: ok: blocks run side by side
 """Waits for a block that runs after it."""
 
 import cupy as cp

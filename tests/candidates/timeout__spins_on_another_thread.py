@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: ok, or timeout: whether thread 255 runs meanwhile is up to the device
+# on a GPU: ok or timeout: thread 255 may run meanwhile
 """Waits in shared memory for a thread behind it, without a barrier."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: compile_error or launch_error: nothing was launched cooperatively
+# on a GPU: crashed or launch_error or compile_error: nothing was launched cooperatively
 """Synchronises the whole grid, for which nothing was launched."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: ok
 """Correct on a GPU; the emulator has no PTX."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: compile_error: no device runtime is linked
 """A kernel that starts another one, whose work would come after the clock has stopped."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: wrong_value, nondeterministic, stateful or ok, as shared memory happens to begin
+# on a GPU: wrong_value or nondeterministic or stateful or ok: shared memory begins with what was there
 """A sum that begins with what shared memory holds."""
 
 import cupy as cp

@@ -23,7 +23,6 @@ SLOW = {
     "timeout__flood_of_printf",
     "timeout__grid_of_two_thousand_million",
     "timeout__hundred_thousand_brackets",
-    "timeout__hundred_thousand_launches",
     "timeout__sleeps",
     "timeout__spins_on_another_thread",
 }
@@ -195,6 +194,13 @@ def test_every_outcome_a_program_can_cause_on_cpu_has_a_candidate():
     elsewhere = {"ok", "no_program", "unstable_timing", "too_fast", "not_reproduced", "evaluator_error"}
     caused = {str(outcome_of(path)) for path in CANDIDATES} - {"ok"}
     assert caused == {str(outcome) for outcome in Outcome} - elsewhere
+
+
+def test_what_programs_say_of_a_gpu_are_outcomes():
+    """A line `# on a GPU: wrong_value or ok: why`, where the outcome is another one there than in the name."""
+    for path in CANDIDATES:
+        said = re.findall(r"^# on a GPU: ([^:\n]*)", read_program(path), re.MULTILINE)
+        assert all(Outcome(outcome) for line in said for outcome in line.split(" or ")), path.name
 
 
 def test_the_document_names_every_candidate_and_no_other():

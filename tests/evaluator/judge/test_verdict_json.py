@@ -9,8 +9,8 @@ from evaluator.judge.findings import Findings
 from evaluator.judge.verdict_json import from_json, to_json
 from evaluator.records import CaseError, Fault, Interval, Mode, Outcome, Rung
 
-FIELDS = """schema outcome rung message line task size device device_name mode program_sha256 evaluator_version seeds errors
-    times speedups speedup own_kernel_share peak_bytes floor_us compiler rung_ms""".split()  # noqa: SIM905
+FIELDS = """schema outcome rung message line task size device device_name mode program_sha256 evaluator_version seeds
+    errors times speedups speedup own_kernel_share peak_bytes floor_us compiler rung_ms""".split()  # noqa: SIM905
 
 
 def found():

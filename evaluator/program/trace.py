@@ -55,7 +55,7 @@ class Tracer:
         """The plan of `text`, a program that has passed the screen.
 
         `arrays` are the arguments of `forward` in order. A task may give its parameters apart: more than 12 of them
-        arrive as one dict by their original names. `outputs` are the shapes and dtypes that forward must return; None: any.
+        arrive as one dict by their original names. `outputs` are shapes and dtypes that forward must return; None: any.
         Raises ProgramFault (trace_error, refused, wrong_shape, launch_error, compile_error, out_of_memory, timeout),
         and RuntimeError where the sandbox itself cannot start.
         """

@@ -10,6 +10,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 
+collect_ignore = ["candidates"]  # programs to be judged, whatever their names end with
+
 MISSING = {
     "torch": None if importlib.util.find_spec("torch") else "PyTorch is not installed (make install EXTRAS=torch)",
     "ray": None if importlib.util.find_spec("ray") else "Ray is not installed (make install EXTRAS=ray)",

@@ -36,6 +36,7 @@ MAX_ELEMENTS = 2**40
 MAX_BUFFERS = 65_536 + 4_096  # one per step, and the inputs
 MAX_ARGUMENTS = 512
 MAX_LINE = 1_000_000
+MAX_MODULES = 64  # as in the tracer's recorder, which imports nothing of ours
 MAX_STEPS = 65_536
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}\Z")
@@ -70,7 +71,7 @@ def from_record(record: Any, max_steps: int = MAX_STEPS) -> Plan:
         raise ValueError(f"plan.schema: seen {schema}, this reader knows {SCHEMA}")
     buffers = _sequence(fields["buffers"], "buffers", 0, MAX_BUFFERS, _buffer)
     _check_buffers(buffers)
-    modules = _sequence(fields["modules"], "modules", 0, max_steps, _module)
+    modules = _sequence(fields["modules"], "modules", 0, MAX_MODULES, _module)
     if sum(len(module.source) for module in modules) > MAX_SOURCE_CHARACTERS:
         raise ValueError(f"modules: more than {MAX_SOURCE_CHARACTERS} characters of source together")
     steps = _sequence(fields["steps"], "steps", 0, max_steps, lambda value, at: _step(value, at, buffers, modules))

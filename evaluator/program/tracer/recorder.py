@@ -9,6 +9,7 @@ from evaluator.program.tracer.faults import TraceFault
 
 PROGRAM_FILE = "<program>"  # the file name under which the program's code is compiled
 MAX_DIMENSIONS = 32
+MAX_MODULES = 64  # each is compiled for itself, for up to the time that one may take
 
 
 def program_line() -> int:
@@ -67,6 +68,9 @@ class Recorder:
         """Index of the module; kernels of one source and one set of options share it, as they do in CuPy."""
         key = (source, options, expressions)
         if key not in self._module_index:
+            if len(self.modules) >= MAX_MODULES:
+                message = f"more than {MAX_MODULES} sources are compiled; put kernels into one RawModule"
+                raise TraceFault("trace_error", message)
             self._module_index[key] = len(self.modules)
             self.modules.append({"source": source, "options": list(options), "kernels": []})
             self.c_names.append([])

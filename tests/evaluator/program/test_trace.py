@@ -287,6 +287,20 @@ def test_parameters_come_by_position_up_to_twelve_and_then_as_a_dict(tracer):
     assert tracer.trace(text, x, [((13,), "float32")], parameters(13)).outputs[0].buffer == 13
 
 
+def test_each_source_is_compiled_for_itself_so_there_are_few(tracer):
+    text = (
+        "import cupy as cp\nsource = 'extern \"C\" __global__ void k(float* a) { a[0] = 1; }'\n"
+        "def forward(a):\n    for i in range(COUNT):\n"
+        "        cp.RawKernel(source + '//' + str(i), 'k')((1,), (1,), (a,))\n"
+        "    return a\n"
+    )
+    arrays, outputs = [Array("a", (4,))], [((4,), "float32")]
+    assert len(tracer.trace(text.replace("COUNT", "64"), arrays, outputs).modules) == 64
+    with pytest.raises(ProgramFault, match="more than 64 sources are compiled") as caught:
+        tracer.trace(text.replace("COUNT", "65"), arrays, outputs)
+    assert caught.value.fault.outcome is Outcome.TRACE_ERROR
+
+
 def test_limits_of_a_plan(tracer):
     arrays, outputs = [Array("a", (4,))], [((4,), "float32")]
     text = "import cupy as cp\ndef forward(a):\n    for i in range(11):\n        a.fill(i)\n    return a\n"

@@ -3,6 +3,7 @@
 The slow test is the whole campaign; what was found by it and mended has a test of its own beside the code.
 """
 
+import gc
 import pathlib
 import random
 import subprocess
@@ -39,12 +40,14 @@ def targets(campaign, tmp_path_factory):
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         from targets import targets
 
+        gc.collect()  # what earlier tests left is not counted
         before = campaign.state()
         with targets() as known:
             assert set(known) | {"texts for NVRTC"} == set(EXAMPLES) == set(campaign.SHARES)
             yield known
         after = campaign.state()
-        assert (after.processes, after.descriptors) == (before.processes, before.descriptors)
+        assert after.processes <= before.processes
+        assert after.descriptors <= before.descriptors
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

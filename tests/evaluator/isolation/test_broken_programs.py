@@ -27,9 +27,11 @@ def modules():
 
 @pytest.fixture(scope="module")
 def judge(modules):
+    processes = modules[1]
+    others = set(processes.descendants(os.getpid()))  # of earlier tests
     with Judge(limits=Limits(kernel_s=0.5)) as judge:
         yield judge
-    assert not any(map(modules[1].alive, modules[1].descendants(os.getpid())))
+    assert not any(map(processes.alive, set(processes.descendants(os.getpid())) - others))
 
 
 def check(judge, text):
@@ -46,4 +48,4 @@ def test_a_broken_program_has_its_outcome_and_the_next_is_judged(judge, modules,
     assert broken.rung in (Rung.MEMORY_SAFETY, Rung.CORRECTNESS), broken.message
     assert broken.outcome in (outcomes or {Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_BOUNDS})
     assert check(judge, programs.HONEST).ok
-    assert len(processes.descendants(os.getpid())) == len(before)
+    assert len(processes.descendants(os.getpid())) <= len(before)

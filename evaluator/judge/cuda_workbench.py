@@ -7,7 +7,7 @@ import collections
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import cupy as cp
 
@@ -16,7 +16,7 @@ from evaluator.devices.cuda import comparison, faults
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
 from evaluator.devices.cuda.monitor import monitor
-from evaluator.devices.cuda.recording import record
+from evaluator.devices.cuda.recorded import Recorded
 from evaluator.devices.cuda.room import with_room
 from evaluator.devices.cuda.session import Session
 from evaluator.judge.cases import inputs_for
@@ -211,18 +211,8 @@ class _Eager(_Timed):
 
 
 class _Recorded(_Timed):
-    """The reference, recorded as a graph, with the memory that the recording took."""
+    """The reference, recorded as a graph."""
 
     def __init__(self, bench: CudaWorkbench, call: Callable[[], object]):
-        self._pool = cp.cuda.MemoryPool()  # nothing else may get the memory that the graph writes to
-        with _allocating_from(self._pool):
-            call()  # libraries choose their algorithms outside the recording
-            bench.device.wait(_OURS_S)
-            graph, self._outputs = record(bench.device, call)
-        super().__init__(bench, graph.launch)
-
-
-@contextlib.contextmanager
-def _allocating_from(pool: cp.cuda.MemoryPool) -> Iterator[None]:
-    with cp.cuda.using_allocator(pool.malloc):
-        yield
+        self._recorded = Recorded(bench.device, call, _OURS_S)
+        super().__init__(bench, self._recorded.graph.launch)

@@ -24,11 +24,16 @@ class Case:
 
 def schedule(task: Task, effort: Effort, seed: int, only: Sequence[str] | None) -> list[Case]:
     """Cases in the order in which they are tried: plain first, then one draw of each hidden case, then the rest."""
-    names = [name for name in cases_of(task) if only is None or name in only or name == "plain"]
+    names = named(task, only)
     rounds = max(effort.plain_seeds, effort.hidden_seeds)
     return [
         Case(name, derive(seed, task.id, name, i)) for i in range(rounds) for name in names if i < _draws(effort, name)
     ]
+
+
+def named(task: Task, only: Sequence[str] | None) -> list[str]:
+    """Names of the cases of a job, plain first."""
+    return [name for name in cases_of(task) if only is None or name in only or name == "plain"]
 
 
 def _draws(effort: Effort, name: str) -> int:

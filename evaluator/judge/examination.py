@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluator.judge.clock import Clock, ClockedSession
-from evaluator.judge.correctness import Case, case_error, check_cases, disagreement, schedule, worst, worst_of_each
+from evaluator.judge.correctness import (
+    Case,
+    case_error,
+    check_cases,
+    disagreement,
+    named,
+    schedule,
+    worst,
+    worst_of_each,
+)
 from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
@@ -151,8 +160,7 @@ def _try_hidden_case(
 
 def _hidden_cases(exam: Examination, sha: str) -> list[Case]:
     """A few, picked anew for every program."""
-    names = [case.name for case in schedule(exam.job.task, exam.effort, exam.seed, exam.job.cases)]
-    hidden = [name for name in dict.fromkeys(names) if name != "plain"]
+    hidden = [name for name in named(exam.job.task, exam.job.cases) if name != "plain"]
     picked = np.random.default_rng(derive(exam.seed, sha, "timed cases")).permutation(len(hidden))
     return [Case(hidden[i], derive(exam.seed, sha, "timed", hidden[i])) for i in picked[: exam.effort.timed_cases]]
 

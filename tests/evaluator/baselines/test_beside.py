@@ -8,7 +8,7 @@ from evaluator import __main__ as command_line
 from evaluator.baselines import beside
 from evaluator.baselines.store import Store, WrongFile
 from evaluator.judge import verdict_json
-from evaluator.records import Fault, Interval, Outcome, Rung
+from evaluator.records import Fault, Interval, Outcome, Rung, Verdict
 from evaluator.tasks import catalog
 
 
@@ -77,7 +77,7 @@ def test_the_table_and_the_summary_take_the_smallest(made_up, records):
 
 def test_a_fault_counts_as_a_miss_in_the_summary(made_up, records):
     fault = Fault(Outcome.WRONG_VALUE, Rung.CORRECTNESS, "seen 1, expected 2")
-    missed = command_line.Verdict(**{**vars(made_up.verdict({})), "outcome": fault.outcome, "rung": fault.rung})
+    missed = Verdict(**{**vars(made_up.verdict({})), "outcome": fault.outcome, "rung": fault.rung})
     assert "1 of 2 ok" in beside.summary([made_up.verdict(), missed], records)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from evaluator import __main__ as command_line
+from evaluator.commands import judging
+from evaluator.commands.ending import exit_code
 from evaluator.devices import toolchain
 from evaluator.judge import doctor
 from evaluator.judge.verdict_json import from_json
@@ -116,7 +118,7 @@ def test_wrong_use_is_2_and_says_what_is_wrong(arguments, message, capsys):
 
 
 def test_cuda_without_a_gpu_is_refused_before_any_work(capsys, monkeypatch):
-    monkeypatch.setattr(command_line, "_judge", lambda options: pytest.fail("work began"))
+    monkeypatch.setattr(judging, "make_judge", lambda options: pytest.fail("work began"))
     monkeypatch.setattr(doctor.machine, "driver", lambda: None)
     code, out, err = run(capsys, "check", CANDIDATES / "wrong_value__identity.py", "--task=1_019", "--device=cuda")
     assert (code, out) == (2, "")
@@ -127,7 +129,7 @@ def test_what_nobody_foresaw_is_3_and_no_judged_fault(capsys, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(command_line, "_judge", fail)
+    monkeypatch.setattr(judging, "make_judge", fail)
     assert command_line.main(["check", str(CANDIDATES / "wrong_value__zeros.py"), "--task=1_019"]) == 3
     assert "out of luck" in capsys.readouterr().err
 
@@ -191,7 +193,7 @@ def test_doctor_names_what_is_missing_and_the_cure():
 
 def test_the_gravest_of_several_outcomes_decides(own):
     def code(*outcomes):
-        return command_line.exit_code(type("V", (), {"outcome": outcome})() for outcome in outcomes)
+        return exit_code(type("V", (), {"outcome": outcome})() for outcome in outcomes)
 
     assert code(Outcome.OK) == 0
     assert code(Outcome.OK, Outcome.UNSUPPORTED) == 4

@@ -1,0 +1,68 @@
+"""What a command is asked about, tasks and programs, read and looked at before any work. Refusals are `WrongUse`."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from evaluator.commands.ending import WrongUse
+from evaluator.judge import doctor
+from evaluator.judge.text_file import read_program
+from evaluator.nn import run
+from evaluator.tasks import catalog, user
+from evaluator.tasks.task import Task
+
+
+def known_tasks(tasks_file: Path | None) -> Mapping[str, Task]:
+    """The catalog, and the tasks of the user's file."""
+    if tasks_file is None:
+        return catalog.TASKS
+    try:
+        own = user.load(tasks_file)
+    except (OSError, ValueError) as error:
+        raise WrongUse(str(error)) from error
+    if taken := sorted(own.keys() & catalog.TASKS.keys()):
+        raise WrongUse(f"{tasks_file}: {taken[0]} is a task of the catalog; give yours another id")
+    return {**catalog.TASKS, **own}
+
+
+def find_task(task_id: str, tasks: Mapping[str, Task]) -> Task:
+    try:
+        return catalog.find(task_id, tasks)
+    except KeyError as error:
+        raise WrongUse(str(error.args[0])) from error
+
+
+def read(path: Path) -> str:
+    """The text of a program."""
+    try:
+        return read_program(path)
+    except ValueError as error:
+        raise WrongUse(str(error)) from error
+
+
+def require_size(task: Task, size: str) -> None:
+    try:
+        task.arrays_at(size)
+    except KeyError as error:
+        raise WrongUse(str(error.args[0])) from error
+
+
+def require(task: Task | None, options: argparse.Namespace) -> None:
+    """That this machine can judge programs for the task, or for any if None, on the device that was asked for."""
+    if task is not None:
+        require_size(task, options.size)
+        if options.tasks_file is not None and task.id not in catalog.TASKS:
+            _require_outputs(task, options.size)
+    reason = doctor.missing_for(options.device, [task] if task else [], options.size)
+    if reason is not None:
+        raise WrongUse(reason)
+
+
+def _require_outputs(task: Task, size: str) -> None:
+    """That a user's reference runs on its own shapes: else every program would seem to be at fault."""
+    try:
+        outputs = run.abstract(task, size)
+    except ValueError as error:
+        raise WrongUse(f"{error} (a reference sees `nn` and its arguments, nothing else of the file)") from error
+    if not outputs:
+        raise WrongUse(f"the reference of task {task.id} returns no array; `forward` must return one or several")

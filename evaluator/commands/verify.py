@@ -1,0 +1,107 @@
+"""`verify DIR`: judges every program of a folder; a program's task is the name of its folder."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from evaluator.baselines import beside
+from evaluator.baselines.record import Record
+from evaluator.commands import judging, subjects
+from evaluator.commands.ending import WrongUse, exit_code
+from evaluator.judge import table
+from evaluator.judge.baseline import PLAIN
+from evaluator.judge.job import Job
+from evaluator.judge.summary import summarise
+from evaluator.judge.verdict_json import to_json
+from evaluator.records import Verdict
+from evaluator.tasks.task import Task
+from evaluator.workers.local import LocalPool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--write", action="store_true", help="keep each verdict beside its program")
+    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="more are faster, and noisier (1)")
+    judging.add_arguments(parser)
+    beside.add_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    tasks = subjects.known_tasks(options.tasks_file)
+    stored = judging.stored(options, tasks)
+    jobs = [_job(path, tasks, options) for path in _programs(options.directory)]
+    subjects.require(None, options)
+    rows = sorted(_judged(jobs, options, stored), key=lambda row: row[0])
+    _show(options, rows, tasks, stored)
+    return exit_code(verdict for _, verdict in rows)
+
+
+def _judged(jobs: Sequence[Job], options: argparse.Namespace, stored: Sequence[Record]) -> list[tuple[str, Verdict]]:
+    """Verdicts in the order in which they come, each told and kept as it does."""
+    rows = []
+    workers = 1 if options.device == "cuda" else min(options.workers, len(jobs))
+    with LocalPool(workers, judging.judge_options(options)) as pool:
+        for job in jobs:
+            pool.submit(job)
+        for job, verdict in tqdm(pool.completed(), total=len(jobs), unit="program", desc="verifying", file=sys.stderr):
+            rows.append((str(job.key), verdict))
+            if options.json:
+                print(beside.to_json(verdict, stored), flush=True)
+            if options.write:
+                path = Path(str(job.key)).with_suffix(f".{options.device}.json")
+                path.write_text(to_json(verdict) + "\n", encoding="utf-8")
+    return rows
+
+
+def _programs(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        raise WrongUse(f"{directory} is no folder; expected one with <task id>/<name>.py in it")
+    files = sorted(directory.glob("*/*.py")) or sorted(directory.glob("*.py"))
+    if not files:
+        raise WrongUse(f"no program found under {directory}; expected {directory}/<task id>/<name>.py")
+    return files
+
+
+def _job(path: Path, tasks: Mapping[str, Task], options: argparse.Namespace) -> Job:
+    task = subjects.find_task(path.resolve().parent.name, tasks)
+    subjects.require_size(task, options.size)
+    plain_path = path.parent / PLAIN
+    is_baseline = options.device == "cpu" and plain_path.is_file()  # on cuda: eager and graph
+    plain = subjects.read(plain_path) if is_baseline else None
+    return Job(key=str(path), text=subjects.read(path), task=task, size=options.size, plain=plain)
+
+
+def _show(
+    options: argparse.Namespace,
+    rows: Sequence[tuple[str, Verdict]],
+    tasks: Mapping[str, Task],
+    stored: Sequence[Record],
+) -> None:
+    out = sys.stderr if options.json else sys.stdout
+    print(table.table(rows), file=out)
+    if stored:
+        print(f"\n{beside.table(rows, stored)}", file=out)
+    for name, verdict in rows:
+        if not verdict.ok:
+            print(f"\n{table.block(name, verdict)}", file=out)
+    # The plain programs are the baseline itself: a summary of speed-ups is about the others.
+    scored = [verdict for name, verdict in rows if Path(name).name != PLAIN] or [verdict for _, verdict in rows]
+    print("\n" + table.summary_text(summarise(scored)), file=out)
+    if stored:
+        print(beside.summary(scored, stored), file=out)
+    weak = {task.id for task in tasks.values() if task.degenerate or task.collapses}
+    if weak & {verdict.task for verdict in scored}:
+        print("without degenerate and collapsing tasks:", file=out)
+        print(table.summary_text(summarise(scored, leave_out=weak)), file=out)
+    if options.device == "cpu":
+        print(table.CPU_NOTE, file=out)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"seen {value}, expected at least 1")
+    return value

@@ -1,0 +1,72 @@
+"""Reductions, scans and pooling: an operation for each element that is folded."""
+
+import math
+from collections.abc import Callable
+
+from evaluator.nn.count_nn.array import Array, Dim, elementwise, fold
+from evaluator.nn.lengths import each
+
+Lengths = int | tuple[int, ...]
+
+
+def sum(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    return fold(x, dim, keepdim)
+
+
+prod = amax = amin = max = min = argmax = argmin = sum
+
+
+def mean(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    return fold(x, dim, keepdim, per_result=1)
+
+
+def var(x: Array, dim: Dim = None, correction: int = 1, keepdim: bool = False) -> Array:
+    """Sum, difference, square, sum; two quotients."""
+    return fold(x, dim, keepdim, per_element=4, per_result=2)
+
+
+def std(x: Array, dim: Dim = None, correction: int = 1, keepdim: bool = False) -> Array:
+    return fold(x, dim, keepdim, per_element=4, per_result=3)
+
+
+def norm(x: Array, p: float = 2.0, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Magnitude or square and sum, with a root unless p is 1 or infinite; a power each for a p above 2."""
+    if p in (1, float("inf")):
+        return fold(x, dim, keepdim, per_element=2)
+    return fold(x, dim, keepdim, per_element=2 if p == 2 else 3, per_result=1)
+
+
+def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Maximum, difference, exp, sum; a logarithm and a sum."""
+    return fold(x, dim, keepdim, per_element=4, per_result=2)
+
+
+def cumsum(x: Array, dim: int) -> Array:
+    return elementwise(1, x)
+
+
+cumprod = cumsum
+
+
+def _pool(ndim: int, per_result: int) -> Callable[..., Array]:
+    """The pooling over the last `ndim` dimensions: each result folds its window, the padding too."""
+
+    def pool(
+        x: Array,
+        kernel_size: Lengths,
+        stride: Lengths | None = None,
+        padding: Lengths = 0,
+        dilation: Lengths = 1,
+    ) -> Array:
+        window, around, apart = (each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
+        step = window if stride is None else each(stride, ndim)
+        geometry = zip(x.shape[-ndim:], window, step, around, apart, strict=True)
+        lengths = [(n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, s, p, d in geometry]
+        out = x.moved((*x.shape[:-ndim], *lengths))
+        return elementwise(math.prod(window) + per_result, out)
+
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = (_pool(ndim, per_result=0) for ndim in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = (_pool(ndim, per_result=1) for ndim in (1, 2, 3))

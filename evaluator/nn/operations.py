@@ -1,19 +1,31 @@
-"""How many operations a task's reference does, from its shapes alone: nothing is run, so large sizes cost no more."""
+"""What a task's reference does, from its shapes alone: nothing is run, so large sizes cost no more."""
+
+import dataclasses
 
 from evaluator.nn import count_nn
 from evaluator.nn.count_nn.array import Array, Tally
 from evaluator.nn.run import Task, compile_forward
 
 
-def count(task: Task, size: str) -> int:
-    """Operations of the reference at a size; `evaluator.nn.count_nn` says what counts as one.
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """One run of a reference."""
 
-    ValueError, naming the task, for a reference that needs more of its arrays than shapes.
+    operations: int  # `evaluator.nn.count_nn` says what counts as one
+    input_bytes: int  # parameters among them
+    output_bytes: int
+
+
+def count(task: Task, size: str) -> Count:
+    """What the reference does at a size.
+
+    ValueError, naming the task, for a reference that asks more of its arrays than shapes and dtypes.
     """
     tally = Tally()
-    forward = compile_forward(task.source_at(size))
     try:
-        forward(count_nn, *(Array(array.shape, tally) for array in task.arrays_at(size)))
+        inputs = [Array(array.shape, array.dtype, tally) for array in task.arrays_at(size)]
+        outputs = compile_forward(task.source_at(size))(count_nn, *inputs)
+        written = sum(x.nbytes for x in (outputs if isinstance(outputs, tuple | list) else (outputs,)))
     except Exception as error:  # whatever the text raises is a finding about the task
         raise ValueError(f"the operations of task {task.id} cannot be counted at size {size}: {error}") from error
-    return tally.operations
+    return Count(tally.operations, sum(x.nbytes for x in inputs), written)

@@ -1,4 +1,4 @@
-"""What a reference sees where its operations are counted: a shape, and the tally that they are added to."""
+"""What a reference sees where its operations are counted: shape and dtype, and the tally that they are added to."""
 
 import math
 from collections.abc import Sequence
@@ -21,8 +21,9 @@ class Tally:
 class Array:
     """An array without contents. What is made of it has its tally."""
 
-    def __init__(self, shape: Sequence[int], tally: Tally):
+    def __init__(self, shape: Sequence[int], dtype: str, tally: Tally):
         self.shape = tuple(shape)
+        self.dtype = dtype
         self.tally = tally
 
     @property
@@ -34,12 +35,20 @@ class Array:
         return math.prod(self.shape)
 
     @property
+    def nbytes(self) -> int:
+        return self.size * np.dtype(self.dtype).itemsize
+
+    @property
     def T(self) -> "Array":
         return self.moved(self.shape[::-1])
 
     def moved(self, shape: Sequence[int]) -> "Array":
         """Its elements, or some of them, in another shape: no operation."""
-        return Array(shape, self.tally)
+        return Array(shape, self.dtype, self.tally)
+
+    def to(self, dtype: str) -> "Array":
+        """As many elements of another type, the results of a comparison or a search for instance."""
+        return Array(self.shape, dtype, self.tally)
 
     def reshape(self, *shape: Any) -> "Array":
         lengths = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
@@ -55,11 +64,14 @@ class Array:
     def __add__(self, other: Any) -> "Array":
         return elementwise(1, self, other)
 
+    def __lt__(self, other: Any) -> "Array":
+        return elementwise(1, self, other).to("bool")
+
     def __neg__(self) -> "Array":
         return elementwise(1, self)
 
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __add__
-    __lt__ = __le__ = __gt__ = __ge__ = __add__
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __matmul__(self, other: "Array") -> "Array":
         from evaluator.nn.count_nn.products import matmul  # which is written with arrays
@@ -70,7 +82,8 @@ class Array:
 def elementwise(per_element: int, *operands: Any) -> Array:
     """So many operations for each element of what the operands broadcast to; those that are no arrays are numbers."""
     arrays = [each for each in operands if isinstance(each, Array)]
-    result = arrays[0].moved(np.broadcast_shapes(*(each.shape for each in arrays)))
+    shape = np.broadcast_shapes(*(each.shape for each in arrays))
+    result = Array(shape, _common([each.dtype for each in arrays]), arrays[0].tally)
     result.tally.operations += per_element * result.size
     return result
 
@@ -101,3 +114,9 @@ def axis_of(x: Array, dim: int, more: int = 0) -> int:
 def _indexed(shape: tuple[int, ...], index: tuple[Index, ...]) -> tuple[int, ...]:
     # NumPy's own rules, on an array that shares one element: no memory is taken.
     return np.broadcast_to(np.empty((), np.int8), shape)[index].shape
+
+
+def _common(dtypes: Sequence[str]) -> str:
+    """The type that holds all: floats go before integers, whatever their sizes, as in PyTorch."""
+    floats = [dtype for dtype in dtypes if dtype.startswith("float")]
+    return str(np.result_type(*(floats or dtypes)))

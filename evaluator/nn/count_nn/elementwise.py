@@ -17,7 +17,8 @@ def pow(x: Array, exponent: Any) -> Array:
 
 
 def where(condition: Any, x: Any, y: Any) -> Array:
-    return elementwise(1, condition, x, y)
+    chosen = [each for each in (x, y) if isinstance(each, Array)]
+    return elementwise(1, condition, x, y).to(elementwise(0, *chosen).dtype)
 
 
 def neg(x: Array) -> Array:

@@ -13,7 +13,14 @@ def sum(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     return fold(x, dim, keepdim)
 
 
-prod = amax = amin = max = min = argmax = argmin = sum
+prod = amax = amin = max = min = sum
+
+
+def argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    return fold(x, dim, keepdim).to("int64")
+
+
+argmin = argmax
 
 
 def mean(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:

@@ -79,7 +79,7 @@ def kl_div(input: Array, target: Array, reduction: str = "mean", log_target: boo
 
 def cross_entropy(input: Array, target: Array, reduction: str = "mean") -> Array:
     log_softmax(input, dim=1)
-    return _reduced(elementwise(1, target.moved(target.shape)), reduction)
+    return _reduced(elementwise(1, input.moved(target.shape)), reduction)
 
 
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:

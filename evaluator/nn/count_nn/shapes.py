@@ -91,7 +91,7 @@ def triu(x: Array, diagonal: int = 0) -> Array:
 
 
 def masked_fill(x: Array, mask: Array, value: float) -> Array:
-    return elementwise(1, x, mask)
+    return elementwise(1, x, mask).to(x.dtype)
 
 
 def zeros_like(x: Array) -> Array:

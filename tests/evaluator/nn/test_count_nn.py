@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 import pathlib
 import runpy
 
@@ -12,9 +13,10 @@ import pytest
 from evaluator.nn import count_nn as nn
 from evaluator.nn import jax_nn
 from evaluator.nn.count_nn.array import Array, Tally
-from evaluator.nn.operations import count
+from evaluator.nn.operations import Count, count
 from evaluator.nn.run import abstract, compile_forward
 from evaluator.tasks import catalog
+from evaluator.tasks.task import Array as TaskArray
 
 CALLS = runpy.run_path(str(pathlib.Path(__file__).with_name("calls.py")))["CALLS"]
 # XLA counts a scan as the sum over a window of its length, and nine operations for an element of argmax.
@@ -24,7 +26,7 @@ XLA_COUNTS_OTHERWISE = {"1_051", "1_052", "1_089", "1_090", "1_091"}
 def counted(function, *shapes, **keywords):
     """Operations of one call on arrays of these shapes."""
     tally = Tally()
-    function(*(Array(shape, tally) for shape in shapes), **keywords)
+    function(*(Array(shape, "float32", tally) for shape in shapes), **keywords)
     return tally.operations
 
 
@@ -79,9 +81,9 @@ def test_operators_count_as_their_functions_do():
 
 
 @pytest.mark.parametrize(("name", "arguments", "keywords"), CALLS, ids=[f"{i}-{c[0]}" for i, c in enumerate(CALLS)])
-def test_results_have_the_shapes_that_jax_gives_them(name, arguments, keywords):
+def test_results_have_the_shapes_and_types_that_jax_gives_them(name, arguments, keywords):
     tally = Tally()
-    given = jax.tree.map(lambda x: Array(x.shape, tally) if isinstance(x, np.ndarray) else x, arguments)
+    given = jax.tree.map(lambda x: Array(x.shape, str(x.dtype), tally) if isinstance(x, np.ndarray) else x, arguments)
     found = getattr(nn, name)(*given, **keywords)
 
     flat, places = jax.tree.flatten(arguments)
@@ -93,9 +95,10 @@ def test_results_have_the_shapes_that_jax_gives_them(name, arguments, keywords):
             filled[place] = x
         return getattr(jax_nn, name)(*jax.tree.unflatten(places, filled), **keywords)
 
-    expected = jax.eval_shape(call, *(flat[i] for i in held))
-    shapes = [x.shape for x in (found if isinstance(found, tuple) else (found,))]
-    assert shapes == [tuple(x.shape) for x in jax.tree.leaves(expected)]
+    with jax.enable_x64(True):
+        expected = jax.eval_shape(call, *(flat[i] for i in held))
+    seen = [(x.shape, x.dtype) for x in (found if isinstance(found, tuple) else (found,))]
+    assert seen == [(tuple(x.shape), str(x.dtype)) for x in jax.tree.leaves(expected)]
 
 
 def test_the_namespace_is_whole():
@@ -110,18 +113,21 @@ def test_tasks_have_the_operations_that_xla_counts(task_id):
     task = catalog.get(task_id)
     for size in ("cpu", "kb"):
         if task_id not in XLA_COUNTS_OTHERWISE:
-            assert count(task, size) / xla_count(task, size) == pytest.approx(1, abs=0.35)
-        assert output_shapes(task, size) == [shape for shape, _ in abstract(task, size)]
+            assert count(task, size).operations / xla_count(task, size) == pytest.approx(1, abs=0.35)
+        written = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in abstract(task, size)]
+        assert count(task, size).output_bytes == sum(written)
 
 
 @pytest.mark.parametrize("task_id", [t.id for t in catalog.TASKS.values() if t.family in ("matmul", "attention")])
 def test_products_have_exactly_the_operations_that_xla_counts(task_id):
-    assert count(catalog.get(task_id), "kb") / xla_count(catalog.get(task_id), "kb") == pytest.approx(1, abs=1e-3)
+    assert count(catalog.get(task_id), "kb").operations / xla_count(catalog.get(task_id), "kb") == pytest.approx(
+        1, abs=1e-3
+    )
 
 
 def test_a_scan_has_an_operation_an_element():
     task = catalog.get("1_089")
-    assert count(task, "kb") == np.prod(task.arrays_at("kb")[0].shape)
+    assert count(task, "kb").operations == np.prod(task.arrays_at("kb")[0].shape)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +139,16 @@ def test_what_cannot_be_counted_names_the_task(source):
         count(task, "cpu")
 
 
+def test_bytes_are_those_of_inputs_and_outputs():
+    source = "def forward(nn, x, y):\n    return nn.argmax(x, dim=1), x[0] * y\n"
+    arrays = (TaskArray("x", (3, 5)), TaskArray("y", (5,), "float16"))
+    found = count(dataclasses.replace(catalog.get("1_019"), source=source, sizes={"cpu": arrays}), "cpu")
+    assert found == Count(operations=15 + 5, input_bytes=4 * 15 + 2 * 5, output_bytes=8 * 3 + 4 * 5)
+
+
 def xla_count(task, size):
     """Operations by XLA's cost analysis, which tells those of exp, log and the like apart."""
     forward = compile_forward(task.source_at(size))
     arrays = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in task.arrays_at(size)]
     cost = jax.jit(lambda *operands: forward(jax_nn, *operands)).lower(*arrays).cost_analysis()
     return (cost.get("flops") or 0) + (cost.get("transcendentals") or 0)
-
-
-def output_shapes(task, size):
-    tally = Tally()
-    outputs = compile_forward(task.source_at(size))(nn, *(Array(a.shape, tally) for a in task.arrays_at(size)))
-    return [x.shape for x in (outputs if isinstance(outputs, tuple) else (outputs,))]

@@ -1,14 +1,13 @@
 """Measures baselines, each in a process of its own, whatever becomes of that process."""
 
 import datetime
-import signal
 
 from evaluator.baselines import kinds, measuring_process
 from evaluator.baselines.measuring_process import Answer, Request
 from evaluator.baselines.record import Record, Subject, task_sha256
 from evaluator.baselines.sampling import Effort
 from evaluator.devices import device_model
-from evaluator.judge.child import Child
+from evaluator.judge.child import Child, ending
 from evaluator.judge.expected import Expected
 from evaluator.judge.oracle import Oracle, OracleError
 from evaluator.tasks.task import Task
@@ -76,11 +75,6 @@ def ask(request: Request, deadline_s: float) -> Answer:
             return Answer(None, "", f"no time after {deadline_s:g} s; --deadline=SECONDS allows more")
         return child.pipe.recv()
     except (EOFError, OSError):
-        return Answer(None, "", f"its process was lost: {_ending(child.end(_ENDING_S))}")
+        return Answer(None, "", f"its process was lost: {ending(child.end(_ENDING_S))}")
     finally:
         child.end()
-
-
-def _ending(code: int) -> str:
-    names = {int(each): each.name for each in signal.Signals}
-    return f"exit code {code}" if code >= 0 else names.get(-code, f"signal {-code}")

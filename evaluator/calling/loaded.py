@@ -10,7 +10,7 @@ import numpy as np
 from evaluator.calling.arguments import Form, in_order
 from evaluator.calling.emulated import EmulatedProgram
 from evaluator.calling.preparation import Preparation
-from evaluator.calling.queued import QueuedProgram
+from evaluator.calling.queued import ForeignStream, QueuedProgram
 from evaluator.calling.source import Source, find
 from evaluator.devices.cuda import machine
 from evaluator.records import Limits, Verdict
@@ -125,7 +125,7 @@ def _stream(device: int, torch: Any) -> Any:
 
     if torch is None:
         return cp.cuda.get_current_stream()
-    return cp.cuda.ExternalStream(torch.cuda.current_stream(device).cuda_stream, device)
+    return cp.cuda.Stream.from_external(ForeignStream(torch.cuda.current_stream(device).cuda_stream))
 
 
 def _forms(arrays: Sequence[Any]) -> tuple[Form, ...]:

@@ -62,6 +62,16 @@ def _check_library_steps(plan: Plan) -> bool:
     return bool(steps)
 
 
+class ForeignStream:
+    """A stream of another library on the current device, by the CUDA stream protocol."""
+
+    def __init__(self, pointer: int):
+        self._pointer = pointer
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._pointer
+
+
 def _library_call(plan: Plan, step: LibraryStep, placement: Placement) -> Callable[[int, list[int]], None]:
     """What queues a library step, by CuPy, as the judge does. Called by the C++ that queues all others, on whatever
     thread it runs, with the device's context current."""
@@ -77,7 +87,7 @@ def _library_call(plan: Plan, step: LibraryStep, placement: Placement) -> Callab
         import cupy as cp
 
         device = cp.cuda.runtime.getDevice()
-        with cp.cuda.ExternalStream(stream, device):
+        with cp.cuda.Stream.from_external(ForeignStream(stream)):
             executable(device).queue([buffers[number] + offset for number, offset in placement.buffers])
 
     return call

@@ -18,10 +18,10 @@ REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 refe
 
 # Where the class allows operands of eleven bits: so much worse than the reference, or than the exact values on operands
 # so rounded, which says what a heavy tail or a cancellation makes of rounding. bfloat16 is eight times as coarse.
-# Rounding that costs more than COARSE_MOST excuses nothing. Where terms of `large` cancel, it costs an element a fifth.
+# Rounding that costs more than COARSE_MOST excuses nothing. Where terms cancel before a tanh, it costs 2^-7 and more.
 COARSE_FACTOR = 4.0
 COARSE_LEAST = 2.0**-10, 2.0**-8  # norm, element: for what is rounded between steps
-COARSE_MOST = 2.0**-7, 2.0**-1
+COARSE_MOST = 2.0**-4, 2.0**-1
 
 # Relative spacing of each class: 23, 10 and 10 explicit bits. Half differs from TF32 in range alone.
 SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}

@@ -4,6 +4,7 @@ A program sees shapes only, so it cannot know which case it is run on. Every cas
 task draws as a constant (norm weights of one, biases of zero): else leaving them out would pass.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from evaluator.tasks.arrays import NUMPY, Source, draw
 from evaluator.tasks.task import CASES, Array, Task
+
+SORTED = 2**26  # elements at most, in the case `permuted`
 
 Arrays = list[Any]  # of NumPy, or of CuPy, whose functions NumPy's dispatch to
 Draws = Any  # what `Source.generator` gives
@@ -82,16 +85,35 @@ def one_changed(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def permuted(arrays: Arrays, rng: Draws) -> Arrays:
-    """Sorted along a random axis, upwards or downwards: a sum over the first part of an axis is then biased."""
+    """Sorted along a random axis, upwards or downwards: a sum over the first part of an axis is then biased.
+
+    Of an array of more than SORTED elements only a slice at a random place is, since sorting takes longer than all else
+    that is done with a case.
+    """
 
     def reorder(x: Any) -> Any:
         if x.ndim == 0:
             return x
-        axis = int(rng.integers(0, x.ndim, ()))
-        ordered = np.sort(x, axis=axis)
-        return ordered if int(rng.integers(0, 2, ())) else np.flip(ordered, axis=axis)
+        axis, upwards = int(rng.integers(0, x.ndim, ())), int(rng.integers(0, 2, ()))
+        x = x.copy()
+        some = x[_slice(x.shape, axis, rng)]
+        ordered = np.sort(some, axis=axis)
+        some[...] = ordered if upwards else np.flip(ordered, axis=axis)
+        return x
 
     return _first(arrays, reorder)
+
+
+def _slice(shape: tuple[int, ...], axis: int, rng: Draws) -> tuple[slice, ...]:
+    """All of an array of at most SORTED elements, else part of its longest other axis."""
+    taken = [slice(None)] * len(shape)
+    others = [i for i in range(len(shape)) if i != axis]
+    if math.prod(shape) > SORTED and others:
+        longest = max(others, key=lambda i: shape[i])
+        kept = max(1, SORTED * shape[longest] // math.prod(shape))
+        begin = int(rng.integers(0, shape[longest] - kept + 1, ()))
+        taken[longest] = slice(begin, begin + kept)
+    return tuple(taken)
 
 
 def structured(arrays: Arrays, rng: Draws) -> Arrays:

@@ -58,6 +58,12 @@ class Child:
             return self._process.wait()
 
 
+def ending(code: int) -> str:
+    """How a process with this exit code ended: "exit code 1", "SIGSEGV"."""
+    names = {int(each): each.name for each in signal.Signals}
+    return f"exit code {code}" if code >= 0 else names.get(-code, f"signal {-code}")
+
+
 def serve(main: Callable[[Connection], None], descriptor: int, parent: int) -> None:
     """What a child runs: `main` until its pipe closes."""
     die_with(parent)

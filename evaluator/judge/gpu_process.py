@@ -1,17 +1,15 @@
-"""The judge's side of the `cuda` device: NVRTC in one confined process, the GPU in another that a program may cost."""
+"""The judge's side of the `cuda` device: the process that has the GPU, which a program may cost, and one in reserve."""
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaluator.devices.cuda import compiled_plan
-from evaluator.devices.cuda.compiler import Compiler
 from evaluator.judge import cuda_child
-from evaluator.judge.child import Child
+from evaluator.judge.child import Child, ending
 from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
-from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault
 from evaluator.tasks.task import Task
 
@@ -22,47 +20,53 @@ SILENCE_S = 120.0  # between two signs of life: the child gives one at every cas
 
 
 class GpuProcess:
-    """One GPU. Its process starts at the first question, and anew after a program has broken it."""
+    """One GPU, for one thread at a time. Its process starts at the first question, and anew after a program broke it.
+
+    Another one stands by that has imported everything and does not touch the GPU before it is needed.
+    """
 
     def __init__(self, limits: Limits, ordinal: int = 0, process_main: Callable = cuda_child.main):
         self._limits, self._ordinal, self._process_main = limits, ordinal, process_main
-        self._compiler: Compiler | None = None
         self._child: Child | None = None
-        self._architecture = 0  # 0: the child has not said that it is ready
-        self._outputs: dict[tuple, Any] = {}
+        self._is_ready = False  # whether the child has said so
+        self._reserve: Child | None = None
+        self._architecture = 0  # of the GPU; 0: no child has said it yet
 
     def start(self) -> None:
         """Starts the GPU's process if it does not run, and returns at once."""
         if self._child is None or not self._child.alive:
             self._end_child()
-            self._child = Child(self._process_main)
-            self._child.pipe.send((self._limits, self._ordinal))
+            reserve, self._reserve = self._reserve, None
+            if reserve is not None and not reserve.alive:
+                reserve.end()
+                reserve = None
+            self._child = reserve or Child(self._process_main)
+            with contextlib.suppress(OSError):  # it has died, which whoever waits for it will see
+                self._child.pipe.send((self._limits, self._ordinal))
 
     def close(self) -> None:
         self._end_child()
-        if self._compiler is not None:
-            self._compiler.close()
-            self._compiler = None
+        if self._reserve is not None:
+            self._reserve.end()
+            self._reserve = None
+
+    @property
+    def architecture(self) -> int:
+        """90 is sm_90."""
+        if not self._architecture:
+            self._ready()
+        return self._architecture
 
     def outputs(self, task: Task, size: str) -> Sequence[tuple[tuple[int, ...], str]]:
         """Shape and dtype of each output of a task. RuntimeError where its reference fails."""
-        key = (task.source_at(size), task.arrays_at(size))
-        if key not in self._outputs:
-            self._ready()
-            try:
-                self._send("outputs", task, size)
-                _, self._outputs[key] = self._receive(SILENCE_S)
-            except (EOFError, TimeoutError) as error:
-                self._end_child()  # a late answer would be taken for the next question's
-                raise RuntimeError(f"the GPU's process was lost over the reference of task {task.id}") from error
-        return self._outputs[key]
-
-    def compile(self, plan: Plan) -> compiled_plan.CompiledPlan:
-        """Raises ProgramFault for what the compiler or a launch check finds."""
         self._ready()
-        if self._compiler is None:
-            self._compiler = Compiler(self._limits)
-        return compiled_plan.compile(plan, self._compiler, self._architecture, self._limits)
+        try:
+            self._send("outputs", task, size)
+            _, specs = self._receive(SILENCE_S)
+        except (EOFError, TimeoutError) as error:
+            self._end_child()  # a late answer would be taken for the next question's
+            raise RuntimeError(f"the GPU's process was lost over the reference of task {task.id}") from error
+        return specs
 
     def examine(self, found: Findings, exam: Examination) -> None:
         """As `examination.examine`, in the GPU's process. A process that is lost says what the program did to it."""
@@ -84,6 +88,7 @@ class GpuProcess:
         vars(found).update(vars(known))
         if broken:
             self._end_child()
+            self.start()  # while others compile
         if fault is not None:
             raise ProgramFault(fault.outcome, fault.rung, fault.message, fault.line)
 
@@ -109,12 +114,19 @@ class GpuProcess:
     def _ready(self) -> None:
         """Waits for the process. RuntimeError where it cannot use the GPU."""
         self.start()
-        if self._architecture == 0:
+        if not self._is_ready:
             try:
                 _, self._architecture = self._receive(START_S)
-            except (EOFError, TimeoutError) as error:
+                self._is_ready = True
+            except EOFError as error:
+                code = self._lost_with()
+                how = "it closed its pipe" if code is None else ending(code)
+                raise RuntimeError(f"the process that has the GPU ended before it was ready: {how}") from error
+            except TimeoutError as error:
                 self._end_child()
                 raise RuntimeError(f"the process that has the GPU was not ready after {START_S:g} s") from error
+        if self._reserve is None:
+            self._reserve = Child(self._process_main)  # now that its start no longer delays the first one's
 
     def _send(self, *question: Any) -> None:
         assert self._child is not None
@@ -149,11 +161,11 @@ class GpuProcess:
         while (left := self._child.alive) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         code = self._child.end()
-        self._child, self._architecture = None, 0
+        self._child, self._is_ready = None, False
         return None if left else code
 
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.end()
             self._child = None
-        self._architecture = 0
+        self._is_ready = False

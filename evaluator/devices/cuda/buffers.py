@@ -1,6 +1,6 @@
 """The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import cupy as cp
@@ -19,8 +19,8 @@ from evaluator.records import Outcome, ProgramFault, Rung
 class Buffers:
     """The buffers of a plan at some addresses."""
 
-    def __init__(self, plan: Plan, addresses: Sequence[int], owners: Sequence[object]):
-        self.plan, self.addresses, self._owners = plan, list(addresses), list(owners)
+    def __init__(self, device: _core.CudaDevice, plan: Plan, addresses: Sequence[int], owners: Sequence[object]):
+        self._device, self.plan, self.addresses, self._owners = device, plan, list(addresses), list(owners)
 
     def array(self, number: int) -> cp.ndarray:
         buffer = self.plan.buffers[number]
@@ -42,8 +42,8 @@ class Buffers:
 
     def spread_poison(self, seed: int) -> None:
         for number, buffer in enumerate(self.plan.buffers):
-            if buffer.role != "input" and buffer.size:
-                self.bits(number).fill(poison(buffer.dtype, seed)[0])
+            if buffer.role != "input":
+                self._device.fill(self.addresses[number], poison(buffer.dtype, seed)[0].tobytes(), buffer.size)
 
     def is_input(self, view: View) -> bool:
         return self.plan.buffers[view.buffer].role == "input"
@@ -54,11 +54,12 @@ class GuardedBuffers(Buffers):
 
     def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, make_room: Callable[[], None]):
         self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
-        super().__init__(plan, [guarded.address for guarded in self._guarded], self._guarded)
+        super().__init__(device, plan, [guarded.address for guarded in self._guarded], self._guarded)
 
     def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
-        for slack in self._slack():
-            slack.fill(CANARY)
+        for guarded in self._guarded:
+            for address, nbytes in (guarded.before, guarded.behind):
+                self._device.fill(address, bytes([CANARY]), nbytes)
         self.fill_inputs(inputs)
         self.spread_poison(seed)
 
@@ -67,7 +68,7 @@ class GuardedBuffers(Buffers):
         for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
             for (address, nbytes), place in ((guarded.before, "before"), (guarded.behind, "behind")):
                 slack = layout.bits(address, nbytes, "uint8", guarded)
-                if nbytes and int((slack != CANARY).any()):
+                if comparison.count_equal(slack, np.full(1, CANARY, np.uint8)) != nbytes:
                     message = f"a write went {place} buffer {buffer.name!r}, seen after the run"
                     raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
 
@@ -78,20 +79,14 @@ class GuardedBuffers(Buffers):
         bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
         return comparison.count_equal(bits, poison(self.plan.dtype(view), seed))
 
-    def _slack(self) -> Iterator[cp.ndarray]:
-        for guarded in self._guarded:
-            for address, nbytes in (guarded.before, guarded.behind):
-                if nbytes:
-                    yield layout.bits(address, nbytes, "uint8", guarded)
-
 
 class TimedBuffers(Buffers):
     """Buffers of CuPy's pool, as a user's arrays would be, and the plan recorded on them as a graph."""
 
     def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, plan: Plan, executable: Executable):
         arrays = [cp.empty(max(1, buffer.nbytes), cp.uint8) for buffer in plan.buffers]
-        super().__init__(plan, [array.data.ptr for array in arrays], arrays)
-        self._device, self._timer, self._executable = device, timer, executable
+        super().__init__(device, plan, [array.data.ptr for array in arrays], arrays)
+        self._timer, self._executable = timer, executable
         self._graph: _core.CudaGraph | None = None
         self._turns: list[int] = []  # elements by which each input is turned; empty: as they were filled
 

@@ -2,6 +2,7 @@
 // writes the sums of its share; the host adds the blocks up in order, so the result does not depend on scheduling.
 
 #define THREADS 256
+#define AT_ONCE 4  // elements that a thread asks for before it looks at the first
 
 // What `largest` allows the output's type to hold: beyond its range the right answer is infinity.
 __device__ double within_range(double exact, double largest) {
@@ -52,12 +53,16 @@ __global__ void scale_sums(const Exact* exact, long long count, double largest, 
   double squares = 0, finite = 0;
   unsigned long long share = 0;
   long long stride = (long long)gridDim.x * THREADS;
-  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
-    double magnitude = fabs((double)exact[i]);
-    bool counts = magnitude <= largest && isfinite(magnitude);
-    squares += counts ? magnitude * magnitude : 0.0;
-    finite += counts;
-    share += mixed(bits_of(exact[i]), i);
+  for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x; first < count; first += AT_ONCE * stride) {
+    Exact several[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; ++k) several[k] = first + k * stride < count ? exact[first + k * stride] : Exact(0);
+    for (int k = 0; k < AT_ONCE && first + k * stride < count; ++k) {
+      double magnitude = fabs((double)several[k]);
+      bool counts = magnitude <= largest && isfinite(magnitude);
+      squares += counts ? magnitude * magnitude : 0.0;
+      finite += counts;
+      share += mixed(bits_of(several[k]), first + k * stride);
+    }
   }
   squares = block_sum(squares);
   finite = block_sum(finite);
@@ -70,23 +75,18 @@ __global__ void scale_sums(const Exact* exact, long long count, double largest, 
   }
 }
 
-// Per block: squares of the error and of the exact values in units of the scale, their product, elements that differ,
-// elements of another class, and the worst element with its error. sums [blocks, 6], worst [blocks].
-template <class T, class Exact>
-__global__ void error_sums(const T* seen, const Exact* exact, long long count, double largest, double inverse_scale,
-                           double* sums, long long* worst) {
-  double error_squares = 0, exact_squares = 0, product = 0, off = 0, mismatched = 0, top = -1;
-  long long top_index = -1;
-  long long stride = (long long)gridDim.x * THREADS;
-  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
-    double one = value(seen[i]), expected = within_range(exact[i], largest), error;
+// What one thread has found.
+struct Errors {
+  double error_squares, exact_squares, product, off, mismatched, top;
+  long long top_index;
+
+  __device__ void add(double one, double expected, double inverse_scale, long long i) {
+    double error = 0;
     if (!same_class(one, expected)) {
       error = __longlong_as_double(0x7ff0000000000000LL);
       mismatched += 1;
       off += 1;
-    } else if (!isfinite(expected)) {
-      error = 0;
-    } else {
+    } else if (isfinite(expected)) {
       double difference = (one - expected) * inverse_scale, relative = expected * inverse_scale;
       error = fabs(difference) / (fabs(relative) + 1.0);
       error_squares += difference * difference;
@@ -99,10 +99,30 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
       top_index = i;
     }
   }
+};
+
+// Per block: squares of the error and of the exact values in units of the scale, their product, elements that differ,
+// elements of another class, and the worst element with its error. sums [blocks, 6], worst [blocks].
+template <class T, class Exact>
+__global__ void error_sums(const T* seen, const Exact* exact, long long count, double largest, double inverse_scale,
+                           double* sums, long long* worst) {
+  Errors errors = {0, 0, 0, 0, 0, -1, -1};
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x; first < count; first += AT_ONCE * stride) {
+    T ones[AT_ONCE];
+    Exact others[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; ++k) {
+      long long i = first + k * stride < count ? first + k * stride : first;
+      ones[k] = seen[i];
+      others[k] = exact[i];
+    }
+    for (int k = 0; k < AT_ONCE && first + k * stride < count; ++k)
+      errors.add(value(ones[k]), within_range(others[k], largest), inverse_scale, first + k * stride);
+  }
   __shared__ double tops[THREADS];
   __shared__ long long indices[THREADS];
-  tops[threadIdx.x] = top;
-  indices[threadIdx.x] = top_index;
+  tops[threadIdx.x] = errors.top;
+  indices[threadIdx.x] = errors.top_index;
   __syncthreads();
   for (int half = THREADS / 2; half > 0; half /= 2) {
     if (threadIdx.x < half && tops[threadIdx.x + half] > tops[threadIdx.x]) {
@@ -111,7 +131,7 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
     }
     __syncthreads();
   }
-  double totals[5] = {error_squares, exact_squares, product, off, mismatched};
+  double totals[5] = {errors.error_squares, errors.exact_squares, errors.product, errors.off, errors.mismatched};
   for (int k = 0; k < 5; ++k) {
     double total = block_sum(totals[k]);
     if (threadIdx.x == 0) sums[6 * blockIdx.x + k] = total;

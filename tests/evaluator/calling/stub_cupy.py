@@ -28,8 +28,14 @@ class Stream:
     def __exit__(self, *_):
         entered.pop()
 
-    def __init__(self, ptr=0x10, device_id=0):
+    def __init__(self, ptr=0x10):
         self.ptr = ptr
+
+    @classmethod
+    def from_external(cls, stream):
+        version, pointer = stream.__cuda_stream__()
+        assert version == 0
+        return cls(pointer)
 
     def is_capturing(self):
         return False
@@ -46,7 +52,7 @@ def array(values):
 uint8 = np.uint8
 cuda = types.SimpleNamespace(
     Device=lambda number: contextlib.nullcontext(),
-    ExternalStream=Stream,
+    Stream=Stream,
     get_current_stream=Stream,
     runtime=types.SimpleNamespace(getDevice=lambda: 0),
 )

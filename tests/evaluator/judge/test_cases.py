@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from evaluator.judge import cases
 from evaluator.judge.cases import TRANSFORMS, cases_of, inputs_for
+from evaluator.tasks.arrays import draw
 from evaluator.tasks.task import CASES, Array, Task
 
 
@@ -79,6 +81,19 @@ def test_one_changed_stands_out_alone():
 def test_permuted_is_sorted_along_an_axis():
     x = inputs_for(task_of(Array("x", (64,))), "cpu", "permuted", seed=3)[0]
     steps = np.diff(x)
+    assert np.all(steps >= 0) or np.all(steps <= 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_a_large_array_a_slice_is_sorted_and_the_rest_stays(monkeypatch, seed):
+    monkeypatch.setattr(cases, "SORTED", 1000)
+    task = task_of(Array("x", (40, 100)))
+    (x,), (before,) = inputs_for(task, "cpu", "permuted", seed=seed), draw(task, "cpu", seed, "permuted")
+    rows, columns = (np.nonzero((x != before).any(axis=axis))[0] for axis in (1, 0))
+    assert (len(rows), len(columns)) in {(10, 100), (40, 25)}
+    changed = x[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    assert changed.size == 1000  # side by side
+    steps = np.diff(changed, axis=1 if len(rows) == 10 else 0)
     assert np.all(steps >= 0) or np.all(steps <= 0)
 
 

@@ -126,6 +126,7 @@ class Interval:
     value: float
     low: float
     high: float
+    buckets: tuple[float, ...] = ()  # of a paired speed-up: means of its seven buckets, whose median is the value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +137,26 @@ class CaseError:
     seed: int
     error: float  # scale-aware error of the program against the float64 oracle
     bound: float  # what was allowed
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What a task makes any program do, and the device's peaks to hold a program's rates against."""
+
+    moved_bytes: int  # of the outputs, and of the inputs that they depend on
+    operations: int  # of the reference, counted from its shapes; a program may need fewer
+    peak_bytes_per_s: float | None = None  # None on cpu, and where the driver does not tell
+    peak_flop_per_s: float | None = None  # at the task's precision class; None as well where tables do not tell
+
+
+@dataclasses.dataclass(frozen=True)
+class Achieved:
+    """Rates of one program: the task's work over the program's time."""
+
+    bytes_per_s: float
+    flop_per_s: float
+    bandwidth_share: float | None  # of the peak; above 1 where the L2 cache holds a part
+    flop_share: float | None  # of the peak; above 1 where a program needs fewer operations than the reference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,8 +184,23 @@ class Verdict:
     compiler: Mapping[str, int | None]  # registers, spills, shared_bytes
     rung_ms: Mapping[str, float]  # wall milliseconds per rung
     device_name: str = ""  # model, such as "NVIDIA H200": figures of two models are never compared; "" where unknown
+    work: Work | None = None  # None where nothing was timed, and in verdicts of older versions
     schema: int = VERDICT_SCHEMA
 
     @property
     def ok(self) -> bool:
         return self.outcome is Outcome.OK
+
+    @property
+    def achieved(self) -> Achieved | None:
+        """The program's rates; None without its time or its task's work."""
+        if self.work is None or "program" not in self.times:
+            return None
+        seconds = 1e-6 * self.times["program"].value
+        moved, done = self.work.moved_bytes / seconds, self.work.operations / seconds
+        return Achieved(
+            bytes_per_s=moved,
+            flop_per_s=done,
+            bandwidth_share=None if self.work.peak_bytes_per_s is None else moved / self.work.peak_bytes_per_s,
+            flop_share=None if self.work.peak_flop_per_s is None else done / self.work.peak_flop_per_s,
+        )

@@ -96,7 +96,8 @@ def _fields(verdict: Verdict, records: Sequence[Record]) -> dict[str, Any]:
 
 def _numbers(ratio: Interval) -> dict[str, float | str]:
     """JSON has no infinity: it travels as text, as in a verdict."""
-    return {name: value if math.isfinite(value) else repr(value) for name, value in vars(ratio).items()}
+    ends = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {name: value if math.isfinite(value) else repr(value) for name, value in ends.items()}
 
 
 def _text(ratio: Interval) -> str:

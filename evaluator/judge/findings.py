@@ -5,7 +5,18 @@ import dataclasses
 import time
 from collections.abc import Iterator
 
-from evaluator.records import EVALUATOR_VERSION, CaseError, Fault, Interval, Mode, Outcome, ProgramFault, Rung, Verdict
+from evaluator.records import (
+    EVALUATOR_VERSION,
+    CaseError,
+    Fault,
+    Interval,
+    Mode,
+    Outcome,
+    ProgramFault,
+    Rung,
+    Verdict,
+    Work,
+)
 
 MOST_CHARACTERS = 2_000  # of a message
 
@@ -28,6 +39,7 @@ class Findings:
     own_kernel_share: float | None = None
     peak_bytes: int | None = None
     floor_us: float | None = None
+    work: Work | None = None
     compiler: dict[str, int | None] = dataclasses.field(default_factory=dict)
     rung_ms: dict[str, float] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)  # what a reader of an `ok` verdict should know
@@ -70,6 +82,7 @@ class Findings:
             own_kernel_share=self.own_kernel_share,
             peak_bytes=self.peak_bytes,
             floor_us=self.floor_us,
+            work=self.work if "program" in self.times else None,
             compiler=dict(self.compiler),
             rung_ms={name: round(ms, 3) for name, ms in self.rung_ms.items()},
         )

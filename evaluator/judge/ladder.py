@@ -16,6 +16,7 @@ from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS, MANY_DRAWS_AT, Effort, at_large_sizes
 from evaluator.judge.sanitized import watched_run
 from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
+from evaluator.judge.work import work_of
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
 from evaluator.program.plan import LibraryStep, Plan
@@ -120,6 +121,7 @@ class Judge:
             mode=self.mode,
             device_name=device_model.name(self.device),
             seeds=[seed],
+            work=work_of(job.task, job.size, self.device) if job.timing else None,
         )
         try:
             if self.mode is Mode.VERIFY and job.size != MANY_DRAWS_AT:

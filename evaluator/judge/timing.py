@@ -34,8 +34,11 @@ class Pairs:
 
     @property
     def speedup(self) -> Interval:
-        """Reference over program, with its 99 % interval."""
-        return _interval(_core.paired_interval(self.reference_us, self.program_us))
+        """Reference over program, with its 99 % interval and its buckets."""
+        ratios = np.log(np.divide(self.reference_us, self.program_us))
+        buckets = np.exp(_core.bucket_means(ratios.tolist()))
+        interval = _interval(_core.paired_interval(self.reference_us, self.program_us))
+        return dataclasses.replace(interval, buckets=tuple(buckets.tolist()))
 
     @property
     def reference(self) -> Interval:

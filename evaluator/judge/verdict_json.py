@@ -1,14 +1,15 @@
 """A verdict as the documented JSON object, both ways."""
 
+import dataclasses
 import json
 import math
 from typing import Any
 
-from evaluator.records import VERDICT_SCHEMA, CaseError, Interval, Mode, Outcome, Rung, Verdict
+from evaluator.records import VERDICT_SCHEMA, CaseError, Interval, Mode, Outcome, Rung, Verdict, Work
 
 
 def to_json(verdict: Verdict) -> str:
-    """One line of JSON with the fields that the README documents, in that order."""
+    """One line of JSON with the fields that docs/protocol.md documents, in that order."""
     record = {
         "schema": verdict.schema,
         "outcome": verdict.outcome,
@@ -33,6 +34,7 @@ def to_json(verdict: Verdict) -> str:
         "own_kernel_share": verdict.own_kernel_share,
         "peak_bytes": verdict.peak_bytes,
         "floor_us": verdict.floor_us,
+        "achieved": _achieved(verdict),
         "compiler": dict(verdict.compiler),
         "rung_ms": dict(verdict.rung_ms),
     }
@@ -79,13 +81,14 @@ def _verdict(record: dict[str, Any]) -> Verdict:
             for name, t in record["times"].items()
         },
         speedups={
-            name: Interval(value=float(s["value"]), low=float(s["low"]), high=float(s["high"]))
+            name: Interval(float(s["value"]), float(s["low"]), float(s["high"]), tuple(s.get("buckets", ())))
             for name, s in record["speedups"].items()
         },
         speedup=record["speedup"],
         own_kernel_share=record["own_kernel_share"],
         peak_bytes=record["peak_bytes"],
         floor_us=record["floor_us"],
+        work=_work(record.get("achieved")),  # verdicts of older versions do not say
         compiler=record["compiler"],
         rung_ms=record["rung_ms"],
         schema=record["schema"],
@@ -101,5 +104,18 @@ def _time(time: Interval) -> dict[str, float | str]:
     return {"median_us": _number(time.value), "low_us": _number(time.low), "high_us": _number(time.high)}
 
 
-def _speedup(speedup: Interval) -> dict[str, float | str]:
-    return {"value": _number(speedup.value), "low": _number(speedup.low), "high": _number(speedup.high)}
+def _speedup(speedup: Interval) -> dict[str, float | str | list[float]]:
+    ends = {"value": _number(speedup.value), "low": _number(speedup.low), "high": _number(speedup.high)}
+    return {**ends, "buckets": list(speedup.buckets)}
+
+
+def _achieved(verdict: Verdict) -> dict[str, int | float | None] | None:
+    """The rates, and the work and peaks that they are made of."""
+    return None if verdict.achieved is None else {**vars(verdict.achieved), **vars(verdict.work)}
+
+
+def _work(achieved: dict[str, Any] | None) -> Work | None:
+    """Without the rates, which follow from it."""
+    return (
+        None if achieved is None else Work(**{field.name: achieved[field.name] for field in dataclasses.fields(Work)})
+    )

@@ -11,6 +11,8 @@ from evaluator.devices.cuda import toolkit
 from evaluator.records import ProgramFault
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+# CU_DEVICE_ATTRIBUTE_CLOCK_RATE, MULTIPROCESSOR_COUNT, MEMORY_CLOCK_RATE, GLOBAL_MEMORY_BUS_WIDTH
+_CLOCK, _MULTIPROCESSORS, _MEMORY_CLOCK, _MEMORY_BUS = 13, 16, 36, 37
 Version = tuple[int, int]
 
 
@@ -19,6 +21,11 @@ class Gpu:
     name: str
     architecture: int  # 90 is sm_90
     memory_bytes: int
+    # The highest clocks, and what runs at them; 0 where the driver does not tell.
+    clock_khz: int = 0
+    multiprocessors: int = 0
+    memory_clock_khz: int = 0
+    memory_bus_bits: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,10 +89,20 @@ def _gpu(library: ctypes.CDLL, ordinal: int) -> Gpu:
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceGetName(name, len(name), device)
     library.cuDeviceTotalMem_v2(ctypes.byref(total), device)
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    library.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device)
-    library.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device)
-    return Gpu(name.value.decode(errors="replace"), 10 * major.value + minor.value, total.value)
+
+    def attribute(which: int) -> int:
+        value = ctypes.c_int()
+        return 0 if library.cuDeviceGetAttribute(ctypes.byref(value), which, device) else value.value
+
+    return Gpu(
+        name=name.value.decode(errors="replace"),
+        architecture=10 * attribute(_MAJOR) + attribute(_MINOR),
+        memory_bytes=total.value,
+        clock_khz=attribute(_CLOCK),
+        multiprocessors=attribute(_MULTIPROCESSORS),
+        memory_clock_khz=attribute(_MEMORY_CLOCK),
+        memory_bus_bits=attribute(_MEMORY_BUS),
+    )
 
 
 def nvrtc() -> Nvrtc | None:

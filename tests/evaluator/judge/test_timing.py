@@ -9,6 +9,7 @@ from evaluator.judge.recheck import check_reproduced, stands_out
 from evaluator.judge.timing import (
     BUCKETS,
     MIN_SAMPLE_US,
+    Pairs,
     Schedule,
     replays_for,
     rounded,
@@ -38,9 +39,17 @@ def pairs_of(reference, program, schedule=QUICK, seed=1):
     return time_pairs([(reference, program)] * BUCKETS, schedule, seed)
 
 
+def test_a_speedup_keeps_the_buckets_that_it_is_the_median_of():
+    # Two pairs a bucket, bucket after bucket, with ratios of 1 and k squared: k is their mean on logarithms.
+    pairs = Pairs(tuple(us for k in range(1, 8) for us in (1.0, float(k * k))), (1.0,) * 14)
+    assert pairs.speedup.buckets == pytest.approx((1, 2, 3, 4, 5, 6, 7))
+    assert pairs.speedup.value == pytest.approx(4)
+    assert pairs.reference.buckets == ()
+
+
 def test_the_ratio_is_reference_over_program():
     pairs = pairs_of(Scripted(9000.0), Scripted(3000.0))
-    assert pairs.speedup == Interval(pytest.approx(3.0), pytest.approx(3.0), pytest.approx(3.0))
+    assert pairs.speedup == Interval(*[pytest.approx(3.0)] * 3, buckets=pytest.approx((3.0,) * 7))
     assert pairs.program.value == pytest.approx(3000.0)
 
 

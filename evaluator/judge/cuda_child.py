@@ -1,5 +1,6 @@
 """The process that has the GPU: it examines one program at a time, and ends once a program has broken its context."""
 
+import contextlib
 import os
 import time
 from multiprocessing.connection import Connection
@@ -22,6 +23,8 @@ def main(pipe: Connection) -> None:
     and about every second, then ("done", findings, fault or None, whether this process ends). What goes wrong here is
     ("error", message, whether this process ends).
     """
+    with contextlib.suppress(Exception):  # what is wrong is said when the workbench is made
+        _workbench_class()  # most of a start, which a process in reserve has behind it
     limits, ordinal = pipe.recv()
     try:
         bench = _bench(limits, ordinal)
@@ -106,13 +109,13 @@ def _mute() -> None:
 def _bench(limits: Limits, ordinal: int):
     """The workbench, in a process that from then on starts nothing, opens no socket and writes to its caches alone."""
     _mute()
-    bench = _workbench(limits, ordinal)
+    bench = _workbench_class()(limits, ordinal)
     lacking = gpu_confinement.confine(limits.gpu_confinement)  # the context exists: what made it is no longer needed
     confinement.warn("the process that has the GPU", lacking)
     return bench
 
 
-def _workbench(limits: Limits, ordinal: int):
+def _workbench_class():
     from evaluator.judge.cuda_workbench import CudaWorkbench  # needs CuPy, which the parent may lack
 
-    return CudaWorkbench(limits, ordinal)
+    return CudaWorkbench

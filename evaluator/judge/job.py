@@ -22,3 +22,8 @@ class Job:
     cases: tuple[str, ...] | None = None  # correctness cases to try, None for all that the task allows
     deadline_s: float | None = None  # wall time until a pool replaces the worker that holds it; None: the pool's own
     device_name: str | None = None  # the only model of device whose verdict can be compared; None: whichever is free
+
+    @property
+    def workload(self) -> Hashable:
+        """What it shares with other jobs: a device keeps the expected values and references of the last of these."""
+        return self.task.id, self.size, self.seed

@@ -1,8 +1,11 @@
 """The judge: one ladder of rungs for every use, as `docs/protocol.md` tells it."""
 
+import contextlib
 import dataclasses
+import functools
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from evaluator.devices import device_model
@@ -14,14 +17,16 @@ from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS, MANY_DRAWS_AT, Effort, at_large_sizes
+from evaluator.judge.preparation import Preparer, Preparers
 from evaluator.judge.sanitized import watched_run
 from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
+from evaluator.judge.turns import Pause, Turns
 from evaluator.judge.work import work_of
 from evaluator.program.extract import extract
 from evaluator.program.identity import sha256
 from evaluator.program.plan import LibraryStep, Plan
 from evaluator.program.screen import screen
-from evaluator.program.trace import Tracer
+from evaluator.program.trace import Output, check_outputs
 from evaluator.records import Fault, Limits, Mode, Outcome, ProcessLost, ProgramFault, Rung, Verdict
 from evaluator.tasks.task import Task
 
@@ -31,9 +36,12 @@ DEVICES = ("cpu", "cuda")
 
 
 class Judge:
-    """Judges programs one at a time; owns processes and running baselines, so use it in a `with`.
+    """Judges programs; owns processes and running baselines, so use it in a `with`.
 
     `seed` fixes the draws of every case: keep it from whoever writes programs. `clock` replaces measured times (tests).
+    Several threads may judge at once, each living as long as the judge: `compilers` of them trace and compile, one has
+    the device, the others wait for either, which is in no rung's time. `pauses` is told (key of a job, True) when that
+    begins to wait for others, and (key, False) when it goes on.
     """
 
     def __init__(
@@ -43,6 +51,9 @@ class Judge:
         seed: int = 0,
         limits: Limits | None = None,
         clock: Clock | None = None,
+        *,
+        compilers: int = 1,
+        pauses: Callable[[Hashable, bool], None] | None = None,
     ):
         if device not in DEVICES:
             raise ValueError(f"there is no device {device!r} to judge on; choose one of {', '.join(DEVICES)}")
@@ -52,7 +63,11 @@ class Judge:
         self.limits = limits or Limits.for_device(device)
         self._effort = EFFORTS[self.mode]
         self._clock = clock
-        self._tracer: Tracer | None = None
+        self._pauses = pauses
+        self._preparers = Preparers(self.limits, compilers)
+        self._turns = Turns()  # at the device and all that speaks to it
+        self._outputs: dict[tuple, Sequence[Output]] = {}
+        self._starting, self._is_started = threading.Lock(), False
         self._bench: CpuWorkbench | GpuProcess = (
             CpuWorkbench(self.limits, self._screened_plan) if device == "cpu" else GpuProcess(self.limits)
         )
@@ -66,9 +81,8 @@ class Judge:
     def close(self) -> None:
         """Ends every child process. The judge can be used again and then starts them anew."""
         self._bench.close()
-        if self._tracer is not None:
-            self._tracer.close()
-            self._tracer = None
+        self._preparers.close()
+        self._is_started = False
 
     def check(
         self,
@@ -104,12 +118,19 @@ class Judge:
         found, error = self._judge(job)
         if _lost_a_process(error):
             logger.warning("a process was killed from outside; judging once more: %s", error)
-            self.close()
+            self._renew(job)
             found, error = self._judge(job)
         if error is None or isinstance(error, ProgramFault):
             return found.verdict(error.fault if error else None)
         logger.error("judging %s on task %s failed", _name(found), job.task.id, exc_info=error)
         return found.verdict(Fault(Outcome.EVALUATOR_ERROR, found.current, f"{type(error).__name__}: {error}"))
+
+    def _renew(self, job: Job) -> None:
+        """Lets go of processes that may have been killed as well. That of a GPU is replaced where it is missed."""
+        self._preparers.close()
+        if isinstance(self._bench, CpuWorkbench):
+            with self._turn(job):
+                self._bench.close()
 
     def _judge(self, job: Job) -> tuple[Findings, Exception | None]:
         """What was found, and the error that ended the climb."""
@@ -154,52 +175,90 @@ class Judge:
     def _watch(self, found: Findings, job: Job, compiled: Any, seed: int) -> None:
         """In `verify` on a GPU, one run under compute-sanitizer."""
         if self.mode is Mode.VERIFY and self.device == "cuda":
-            found.notes += watched_run(compiled, job.task, job.size, seed)
+            with self._turn(job):
+                found.notes += watched_run(compiled, job.task, job.size, seed)
 
     def _climb(self, found: Findings, job: Job, seed: int, effort: Effort) -> Any:
         """Every rung in order; a ProgramFault ends the climb. Returns the compiled plan."""
-        self._bench.start()
+        self._start()
         with found.rung(Rung.EXTRACT):
             program = extract(job.text) if job.completion else job.text
             found.program_sha256 = sha256(program)
         with found.rung(Rung.SCREEN):
             screen(program, self.limits)
-        self._bench.outputs(job.task, job.size)  # the oracle's start is no part of the trace's time
+        plan = self._traced(found, job, program)
+        compiled = self._compiled(found, job, plan)
+        plain = self._compiled_plain(job)
+        exam = Examination(job, plan, compiled, seed, effort, self._schedule, plain=plain, clock=self._clock)
+        with self._turn(job):
+            if isinstance(self._bench, GpuProcess):
+                self._bench.examine(found, exam)
+            else:
+                examine(self._bench, found, exam)
+        return compiled
+
+    def _start(self) -> None:
+        """Starts what the device needs, so that this overlaps with other work. What is lost later starts by itself."""
+        with self._starting:
+            if not self._is_started:
+                self._bench.start()
+                self._is_started = True
+
+    def _traced(self, found: Findings, job: Job, program: str) -> Plan:
+        with self._preparers.tracing(self._pause(job)) as preparer, found.rung(Rung.TRACE):
+            plan = preparer.trace(program, job.task, job.size)
+        outputs = self._task_outputs(job)  # the start of an oracle is no part of the trace's time
         with found.rung(Rung.TRACE):
-            plan = self._plan(program, job.task, job.size)
+            check_outputs(plan, outputs, program)
             _check_library(plan, self.limits.library_steps and job.task.library_steps)
             found.own_kernel_share = own_kernel_share(plan)
-        with found.rung(Rung.COMPILE):
-            compiled = self._bench.compile(plan)
+        return plan
+
+    def _compiled(self, found: Findings, job: Job, plan: Plan) -> Any:
+        with self._preparers.compiling(plan, self._pause(job)) as preparer, found.rung(Rung.COMPILE):
+            compiled = self._compile(preparer, plan)
             found.compiler = compiled.report
-        exam = Examination(job, plan, compiled, seed, effort, self._schedule, clock=self._clock)
-        if isinstance(self._bench, GpuProcess):
-            self._bench.examine(found, dataclasses.replace(exam, plain=self._compiled_plain(job)))
-        else:
-            examine(self._bench, found, exam)
         return compiled
+
+    def _compile(self, preparer: Preparer, plan: Plan) -> Any:
+        if isinstance(self._bench, GpuProcess):
+            return preparer.compile(plan, self._bench.architecture)
+        return self._bench.compile(plan)
 
     def _compiled_plain(self, job: Job) -> object | None:
         """The job's own baseline for a GPU. RuntimeError where that is itself at fault."""
-        if job.plain is None:
+        if job.plain is None or self.device == "cpu":
             return None
         try:
-            return self._bench.compile(self._screened_plan(job.plain, job.task, job.size))
+            plan = self._screened_plan(job.plain, job.task, job.size)
+            with self._preparers.compiling(plan, self._pause(job)) as preparer:
+                return self._compile(preparer, plan)
         except ProgramFault as error:
             raise RuntimeError(f"the baseline program does not compile: {error.fault.outcome}: {error}") from error
 
     def _screened_plan(self, text: str, task: Task, size: str) -> Plan:
         """The plan of a program that is not the candidate."""
         screen(text, self.limits)
-        return self._plan(text, task, size)
+        with self._preparers.tracing() as preparer:
+            plan = preparer.trace(text, task, size)
+        check_outputs(plan, self._task_outputs(Job(None, text, task, size)), text)
+        return plan
 
-    def _plan(self, text: str, task: Task, size: str) -> Plan:
-        if self._tracer is None:
-            self._tracer = Tracer(self.limits)
-        arrays = task.arrays_at(size)
-        inputs = [array for array in arrays if not array.parameter]
-        parameters = [array for array in arrays if array.parameter]
-        return self._tracer.trace(text, inputs, self._bench.outputs(task, size), parameters)
+    def _task_outputs(self, job: Job) -> Sequence[Output]:
+        """Shape and dtype of each output of a job's task; asked of the device once."""
+        key = (job.task.source_at(job.size), job.task.arrays_at(job.size))
+        if key not in self._outputs:
+            with self._turn(job, first=True):
+                if key not in self._outputs:
+                    self._outputs[key] = self._bench.outputs(job.task, job.size)
+        return self._outputs[key]
+
+    def _turn(self, job: Job, *, first: bool = False) -> contextlib.AbstractContextManager[None]:
+        """The device, for one program or question. One workload's go in a row: the device keeps what they share."""
+        return self._turns.taken(job.workload, self._pause(job), first=first)
+
+    def _pause(self, job: Job) -> Pause | None:
+        return None if self._pauses is None else functools.partial(self._pauses, job.key)
 
     @property
     def _schedule(self) -> Schedule:

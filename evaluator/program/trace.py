@@ -68,7 +68,7 @@ class Tracer:
         _check_sources(plan, c_names, text)
         _check_memory(plan, self._limits)
         if outputs is not None:
-            _check_outputs(plan, outputs, text)
+            check_outputs(plan, outputs, text)
         return plan
 
     def _take(self) -> TracerProcess:
@@ -144,6 +144,8 @@ def _check_sources(plan: Plan, c_names: list[list[str]], text: str) -> None:
     for module, names in zip(plan.modules, c_names, strict=True):
         cuda_screen.check(module.source, program=text)
         compile_options.check(module.options, program=text)
+        for name in module.kernels:
+            cuda_screen.check(name, program=text)  # name expressions are compiled, too
         nvrtc_rules.check(module.source, program=text)
         cuda_screen.check_c_names(module.source, names, program=text)
 
@@ -154,7 +156,7 @@ def _check_memory(plan: Plan, limits: Limits) -> None:
         raise ProgramFault(Outcome.OUT_OF_MEMORY, Rung.TRACE, message)
 
 
-def _check_outputs(plan: Plan, outputs: Sequence[Output], text: str) -> None:
+def check_outputs(plan: Plan, outputs: Sequence[Output], text: str) -> None:
     """Raises ProgramFault `wrong_shape` where forward's result differs from the task's outputs."""
     seen = [(view.shape, plan.dtype(view)) for view in plan.outputs]
     expected = [(tuple(shape), dtype) for shape, dtype in outputs]

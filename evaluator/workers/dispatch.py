@@ -6,77 +6,55 @@ A job is at every moment in one of three places: waiting, with one worker, or do
 import abc
 import collections
 import dataclasses
+import itertools
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
+from evaluator.judge.turns import next_of
 from evaluator.program.identity import sha256
 from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
+from evaluator.workers.answers import Answer, Judged, Paused, Ready
+from evaluator.workers.post import Held, Lost, Post, Ticket, Worker
 
 ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
 REFUSALS = 10  # as is one that finds this many workers dead that were said to be ready
 REST_S = 1.0  # before a place is filled again whose worker was lost before it was ready
-IN_FLIGHT_PER_WORKER = 2  # one is judged while the verdict of another is being read
+UNREAD = 1  # verdicts of a worker that are being read while it judges on
 
 JudgeOptions = Mapping[str, Any]  # arguments of `evaluator.judge.ladder.Judge`
 
 
-class Lost(Exception):
-    """A worker is gone, and with it whatever it was doing."""
-
-
-class Worker(Protocol):
-    """A judge in a process of its own, somewhere. It answers with the model of its device, then once for each job."""
-
-    def begin(self, options: JudgeOptions, job: Job) -> None:
-        """Hands over a job, without its key, and returns at once. Lost: it was gone before."""
-
-    def receive(self) -> str | Verdict:
-        """The next answer, which is there. Lost: there will be none."""
-
-    def end(self, *, patience_s: float) -> str:
-        """Ends it, by force after `patience_s`, and says how it ended."""
-
-
-@dataclasses.dataclass(eq=False)
-class _Ticket:
-    job: Job
-    options: JudgeOptions
-    losses: int = 0  # workers that were lost while they held it
-    refusals: int = 0  # workers that were found dead when it came to them
-    stranded_s: float | None = None  # since when no worker may take it, on the monotonic clock
-
-
-@dataclasses.dataclass(eq=False)
-class _Post:
-    """A worker in its place, and what it holds."""
-
-    place: int
-    worker: Worker
-    device_name: str | None = None  # None: it is starting
-    ticket: _Ticket | None = None
-    until_s: float = 0.0  # when its job must have ended, on the monotonic clock
-    given_s: float = 0.0  # how long that was in all
-
-
 class Dispatcher(abc.ABC):
-    """Gives each job to a worker that is free, in the order of submission, and again where that worker is lost.
+    """Gives each job to a worker with room, about in the order of submission, and again where that worker is lost.
 
     All jobs of a task go to one model of device, that of the first or the one that a job names, so that what is
-    compared comes from one. A job whose worker is lost `ATTEMPTS` times has the verdict `evaluator_error`, or `timeout`
-    where the worker lived: a program may be slow in each of its many runs. Leaves say what a worker is.
+    compared comes from one. Those of one workload go to one worker in a row, as far as `next_of` lets them pass others.
+    A job that was with others when their worker was lost is judged alone. One whose worker is lost `ATTEMPTS` times
+    while it is alone has the verdict `evaluator_error`, or `timeout` where the worker lived: a program may be slow in
+    each of its many runs. Leaves say what a worker is.
     """
 
-    def __init__(self, judge_options: JudgeOptions | None, deadline_s: float, *, patience_s: float, may_grow: bool):
+    def __init__(
+        self,
+        judge_options: JudgeOptions | None,
+        deadline_s: float,
+        *,
+        patience_s: float,
+        may_grow: bool,
+        capacity: int = 1,
+    ):
         self._options = dict(judge_options or {})
         self._deadline_s = deadline_s
         self._patience_s = patience_s  # how long a job may wait while there is no worker that may take it
         self._may_grow = may_grow  # whether workers on other devices may yet come
-        self._waiting: collections.deque[_Ticket] = collections.deque()
+        self._capacity = capacity  # of a worker that has not said it yet
+        self._numbers = itertools.count()
+        self._waiting: collections.deque[Ticket] = collections.deque()
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
-        self._posts: list[_Post] = []
+        self._posts: list[Post] = []
         self._models: dict[str, str] = {}  # task id -> the model of device that judges it
         self._resting: dict[int, float] = {}  # place -> when it may be filled again, on the monotonic clock
         self._failed_starts = 0  # in a row
@@ -102,15 +80,20 @@ class Dispatcher(abc.ABC):
 
     @property
     def outstanding(self) -> int:
-        return len(self._waiting) + len(self._done) + sum(post.ticket is not None for post in self._posts)
+        return len(self._waiting) + len(self._done) + sum(len(post.held) for post in self._posts)
+
+    @property
+    def room(self) -> int:
+        """Jobs that all workers together can hold."""
+        return sum(post.capacity for post in self._posts) or self._capacity
 
     @property
     def in_flight(self) -> int:
-        return IN_FLIGHT_PER_WORKER * max(1, len(self._posts))
+        return self.room + UNREAD * max(1, len(self._posts))
 
     def submit(self, job: Job, judge_options: JudgeOptions | None = None) -> None:
         """Queues a job and returns at once; `judge_options` in place of the pool's own, for this job."""
-        self._waiting.append(_Ticket(job, self._options if judge_options is None else judge_options))
+        self._waiting.append(Ticket(job, self._options if judge_options is None else judge_options))
         self._hire()
         self._assign()
 
@@ -128,9 +111,8 @@ class Dispatcher(abc.ABC):
         return done
 
     def close(self) -> None:
-        for post in self._posts:
-            _end(post)
-        self._posts.clear()
+        for post in list(self._posts):
+            self._take_away(post, at_once=bool(post.held))
         self._waiting.clear()
         self._done.clear()
 
@@ -144,29 +126,60 @@ class Dispatcher(abc.ABC):
         now_s, filled = time.monotonic(), {post.place for post in self._posts}
         for place in range(self._size()):
             if place not in filled and now_s >= self._resting.get(place, 0.0):
-                self._posts.append(_Post(place, self._start(place)))
+                self._posts.append(Post(place, self._start(place), self._capacity))
 
     def _assign(self) -> None:
-        for post in list(self._posts):
-            if post.device_name is None or post.ticket is not None:
-                continue
-            ticket = next((each for each in self._waiting if self._may_take(post, each)), None)
-            if ticket is None:
-                continue
-            self._waiting.remove(ticket)
-            self._models.setdefault(ticket.job.task.id, post.device_name)
-            given_s = self._deadline_s if ticket.job.deadline_s is None else ticket.job.deadline_s
-            post.ticket, post.given_s, post.until_s = ticket, given_s, time.monotonic() + given_s
-            ticket.stranded_s = None
-            try:
-                post.worker.begin(ticket.options, dataclasses.replace(ticket.job, key=None))
-            except Lost as error:
-                self._refused(post, ticket, str(error))
+        while (pair := self._next()) is not None:
+            self._give(*pair)
 
-    def _refused(self, post: _Post, ticket: _Ticket, reason: str) -> None:
-        """A worker that had died while it was idle is no loss to the job, which it never held."""
-        self._posts.remove(post)
-        ending = _end(post)
+    def _next(self) -> tuple[Post, Ticket] | None:
+        """The worker with the fewest jobs that takes one, and which; None where none does."""
+        waiting = list(self._waiting)
+        for post in sorted((each for each in self._posts if each.has_room), key=lambda each: len(each.held)):
+            able = [each for each in waiting if self._may_take(post, each)]
+            suspect = next((each for each in able if each.suspect), None)
+            if suspect is not None and not post.held:
+                return post, suspect
+            if suspect is not None:
+                waiting.remove(suspect)  # this worker will take it, once it holds nothing
+            elif able and self._within_its_share(post, len(able)) and (chosen := self._choose(post, able)) is not None:
+                return post, chosen
+        return None
+
+    def _within_its_share(self, post: Post, able: int) -> bool:
+        """Whether a worker that takes one more has no more than others of its model will have, those that start too."""
+        peers = [each for each in self._posts if each.device_name in (None, post.device_name)]
+        return len(post.held) * len(peers) < able + sum(len(each.held) for each in peers)
+
+    def _choose(self, post: Post, able: Sequence[Ticket]) -> Ticket | None:
+        """What a worker with room takes next; None as long as it must first be done with what it holds."""
+        elsewhere = {each.workload for each in self._posts if each is not post}
+
+        def rank(ticket: Ticket) -> int:
+            if ticket.options != post.options:
+                return 3 if post.held else 2
+            return 0 if ticket.job.workload == post.workload else 2 if ticket.job.workload in elsewhere else 1
+
+        chosen = next_of(able, rank)
+        return None if post.held and chosen.options != post.options else chosen
+
+    def _give(self, post: Post, ticket: Ticket) -> None:
+        self._waiting.remove(ticket)
+        self._models.setdefault(ticket.job.task.id, post.device_name or "")
+        given_s = self._deadline_s if ticket.job.deadline_s is None else ticket.job.deadline_s
+        number = next(self._numbers)
+        post.held[number] = Held(ticket, given_s, time.monotonic() + given_s)
+        post.workload, post.options = ticket.job.workload, ticket.options
+        ticket.stranded_s = None
+        try:
+            post.worker.begin(number, ticket.options, dataclasses.replace(ticket.job, key=None))
+        except Lost as error:
+            del post.held[number]
+            self._refused(post, ticket, str(error))
+
+    def _refused(self, post: Post, ticket: Ticket, reason: str) -> None:
+        """A worker that had died before it was given a job is no loss to that job, which it never held."""
+        ending = self._lose(post, reason)
         ticket.refusals += 1
         if ticket.refusals < REFUSALS:
             self._waiting.appendleft(ticket)
@@ -174,11 +187,11 @@ class Dispatcher(abc.ABC):
             message = f"{reason} ({ending}), {REFUSALS} times"
             self._give_up(ticket, message, Outcome.EVALUATOR_ERROR, post.device_name or "")
 
-    def _may_take(self, post: _Post, ticket: _Ticket) -> bool:
+    def _may_take(self, post: Post, ticket: Ticket) -> bool:
         wanted = self._wanted_model(ticket)
         return wanted is None or wanted == post.device_name
 
-    def _wanted_model(self, ticket: _Ticket) -> str | None:
+    def _wanted_model(self, ticket: Ticket) -> str | None:
         return ticket.job.device_name or self._models.get(ticket.job.task.id)
 
     def _collect(self, timeout_s: float | None) -> None:
@@ -186,7 +199,7 @@ class Dispatcher(abc.ABC):
         self._strand()
         if self._done:
             return
-        ends = [post.until_s for post in self._posts if post.ticket is not None]
+        ends = [post.until_s for post in self._posts if post.until_s is not None]
         ends += [each.stranded_s + self._patience_s for each in self._waiting if each.stranded_s is not None]
         now_s = time.monotonic()
         ends += [end_s for end_s in self._resting.values() if end_s > now_s]
@@ -195,38 +208,65 @@ class Dispatcher(abc.ABC):
         for post in list(self._posts):
             if post.worker in answered:
                 self._hear(post)
-            elif post.ticket is not None and time.monotonic() >= post.until_s:
-                self._lose(post, f"no verdict within {post.given_s:g} s", Outcome.TIMEOUT)
+            elif post.until_s is not None and time.monotonic() >= post.until_s:
+                self._expire(post)
 
-    def _hear(self, post: _Post) -> None:
+    def _hear(self, post: Post) -> None:
         try:
-            answer = post.worker.receive()
+            answer: Answer = post.worker.receive()
         except Lost as error:
             self._lose(post, str(error))
             return
-        if isinstance(answer, str):
-            post.device_name = answer
-            self._failed_starts = 0
-        else:
-            assert post.ticket is not None
-            self._done.append((post.ticket.job, answer))
-            post.ticket = None
+        match answer:
+            case Ready(device_name, capacity):
+                post.device_name, post.capacity = device_name, capacity
+                self._failed_starts = 0
+            case Paused(number, waits, worked_s):
+                held = post.held[number]
+                held.until_s = None if waits else time.monotonic() + held.given_s - worked_s
+            case Judged(number, verdict):
+                self._done.append((post.held.pop(number).ticket.job, verdict))
 
-    def _lose(self, post: _Post, reason: str, outcome: Outcome = Outcome.EVALUATOR_ERROR) -> None:
-        """Takes a worker from its place; its job comes first again, or is given up with `outcome`."""
-        self._posts.remove(post)
-        ticket, ending = post.ticket, _end(post)
-        if ticket is None:
-            if post.device_name is None:
-                self._failed_starts += 1
-                self._resting[post.place] = time.monotonic() + REST_S
-                self._why_failed = f"{reason} before it was ready ({ending})"
-            return
-        ticket.losses += 1
+    def _expire(self, post: Post) -> None:
+        """Ends a worker one of whose jobs has had its time. The others come first again."""
+        late = post.held.pop(post.latest())
+        self._waiting.extendleft(reversed([held.ticket for held in post.held.values()]))
+        post.held.clear()
+        ending = self._take_away(post, at_once=True)
+        self._count_loss(late.ticket, f"no verdict within {late.given_s:g} s ({ending})", Outcome.TIMEOUT, post)
+
+    def _lose(self, post: Post, reason: str) -> str:
+        """Takes a worker that was lost from its place, and says how it ended. Its jobs come first again.
+
+        Where it had several, which of them it was lost over is not known: each is then judged alone.
+        """
+        tickets = [held.ticket for held in post.held.values()]
+        post.held.clear()
+        ending = self._take_away(post, at_once=bool(tickets))
+        if post.device_name is None:
+            self._failed_starts += 1
+            self._resting[post.place] = time.monotonic() + REST_S
+            self._why_failed = f"{reason} before it was ready ({ending})"
+        if len(tickets) == 1:
+            self._count_loss(tickets[0], f"{reason} ({ending})", Outcome.EVALUATOR_ERROR, post)
+        else:
+            for ticket in reversed(tickets):
+                ticket.suspect = True
+                self._waiting.appendleft(ticket)
+        return ending
+
+    def _count_loss(self, ticket: Ticket, reason: str, outcome: Outcome, post: Post) -> None:
+        """A job that lost its worker comes first again, alone, or is given up with `outcome`."""
+        ticket.losses, ticket.suspect = ticket.losses + 1, True
         if ticket.losses < ATTEMPTS:
             self._waiting.appendleft(ticket)
         else:
-            self._give_up(ticket, f"{reason} ({ending}), {ATTEMPTS} times", outcome, post.device_name or "")
+            self._give_up(ticket, f"{reason}, {ATTEMPTS} times", outcome, post.device_name or "")
+
+    def _take_away(self, post: Post, *, at_once: bool) -> str:
+        """Ends a worker and says how it ended; an idle one leaves by itself."""
+        self._posts.remove(post)
+        return post.worker.end(patience_s=0.0 if at_once else 1.0)
 
     def _strand(self) -> None:
         """Gives up what no worker may take, where that will not change or has lasted too long."""
@@ -257,7 +297,7 @@ class Dispatcher(abc.ABC):
             f" has {here}: judge where there is a {wanted}, or begin anew"
         )
 
-    def _give_up(self, ticket: _Ticket, message: str, outcome: Outcome, device_name: str) -> None:
+    def _give_up(self, ticket: Ticket, message: str, outcome: Outcome, device_name: str) -> None:
         job = ticket.job
         found = Findings(
             task=job.task.id,
@@ -268,8 +308,3 @@ class Dispatcher(abc.ABC):
             program_sha256="" if job.completion else sha256(job.text),
         )
         self._done.append((job, found.verdict(Fault(outcome, Rung.EXTRACT, message))))
-
-
-def _end(post: _Post) -> str:
-    """Ends a worker; an idle one leaves by itself."""
-    return post.worker.end(patience_s=1.0 if post.ticket is None else 0.0)

@@ -19,12 +19,11 @@ class JudgingThread(threading.Thread):
     def __init__(
         self,
         make_pool: Callable[[], LocalPool],
-        workers: int,
         deliver: Callable[[Hashable, Verdict], None],
         fail: Callable[[BaseException], None],
     ):
         super().__init__(name="judging", daemon=True)
-        self._make_pool, self._workers, self._deliver, self._fail = make_pool, workers, deliver, fail
+        self._make_pool, self._deliver, self._fail = make_pool, deliver, fail
         self._queues: collections.OrderedDict[Hashable, collections.deque[tuple[Job, dict[str, Any]]]] = (
             collections.OrderedDict()
         )
@@ -61,7 +60,7 @@ class JudgingThread(threading.Thread):
 
     def _feed(self, pool: LocalPool) -> None:
         """Hands over no more than can be judged at once, so that a learner that goes leaves little behind."""
-        while pool.outstanding < self._workers:
+        while pool.outstanding < pool.room:
             with self._lock:
                 if not self._queues:
                     return

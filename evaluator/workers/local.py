@@ -11,10 +11,11 @@ from evaluator.devices.cuda import machine
 from evaluator.judge.child import Child
 from evaluator.judge.job import Job
 from evaluator.judge.ladder import Judge
-from evaluator.records import Verdict
-from evaluator.workers import judging_process
-from evaluator.workers.dispatch import Dispatcher, JudgeOptions, Lost
+from evaluator.workers import capacity, judging_process
+from evaluator.workers.answers import Answer
+from evaluator.workers.dispatch import Dispatcher, JudgeOptions
 from evaluator.workers.judging_process import MakeJudge
+from evaluator.workers.post import Lost
 
 __all__ = ["Job", "LocalPool"]
 
@@ -24,9 +25,10 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 class LocalPool(Dispatcher):
     """`workers` processes, each with a judge of its own made from `judge_options` (arguments of `Judge`).
 
-    On `cuda` each has a GPU of its own. `deadline_s` is what a job may take that does not say so itself; then its
-    worker is replaced. Start it from a thread that lives as long as the pool: workers end with the thread that started
-    them. ValueError: no worker, or more workers than GPUs.
+    On `cuda` each has a GPU of its own, and traces and compiles `compilers` programs while that examines another one;
+    0: as many as the cores allow. `deadline_s` is what a job may take that does not say so itself, without its waits
+    for others; then its worker is replaced. Start it from a thread that lives as long as the pool: workers end with the
+    thread that started them. ValueError: no worker, or more workers than GPUs.
     """
 
     def __init__(
@@ -35,13 +37,16 @@ class LocalPool(Dispatcher):
         judge_options: JudgeOptions | None = None,
         deadline_s: float = 300.0,
         *,
+        compilers: int = 0,
         make_judge: MakeJudge = Judge,
         start_s: float = 120.0,
     ):
         if workers < 1:
             raise ValueError(f"seen {workers} workers, expected at least 1")
-        super().__init__(judge_options, deadline_s, patience_s=start_s, may_grow=False)
-        self._device = str(self._options.get("device", "cpu"))
+        self._device = str((judge_options or {}).get("device", "cpu"))
+        self._compilers = capacity.compilers(compilers, self._device, workers)
+        room = capacity.jobs(self._device, self._compilers)
+        super().__init__(judge_options, deadline_s, patience_s=start_s, may_grow=False, capacity=room)
         self._environments = _one_gpu_each(workers) if self._device == "cuda" and workers > 1 else [{}] * workers
         self._make_judge = make_judge
         self._bell, self._ringer = socket.socketpair()
@@ -62,7 +67,7 @@ class LocalPool(Dispatcher):
         return len(self._environments)
 
     def _start(self, place: int) -> "_Process":
-        return _Process((self._make_judge, self._device, self._environments[place]))
+        return _Process((self._make_judge, self._device, self._compilers, self._environments[place]))
 
     def _wait(self, workers: Sequence[Any], timeout_s: float | None) -> Collection[Any]:
         by_pipe = {worker.pipe: worker for worker in workers}
@@ -81,13 +86,13 @@ class _Process:
         with contextlib.suppress(OSError):  # it has died already, which its closed pipe tells whoever waits
             self.pipe.send(beginning)
 
-    def begin(self, options: JudgeOptions, job: Job) -> None:
+    def begin(self, number: int, options: JudgeOptions, job: Job) -> None:
         try:
-            self.pipe.send((options, job))
+            self.pipe.send((number, options, job))
         except OSError as error:
             raise Lost("the judging process ended before it could take the job") from error
 
-    def receive(self) -> str | Verdict:
+    def receive(self) -> Answer:
         try:
             return self.pipe.recv()
         except (EOFError, OSError) as error:

@@ -2,17 +2,21 @@
 
 import importlib.util
 import socket
+import threading
 import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from evaluator.devices import device_model
+from evaluator.judge.child import Child
 from evaluator.judge.job import Job
 from evaluator.judge.ladder import Judge
-from evaluator.records import EVALUATOR_VERSION, VERDICT_SCHEMA, Verdict
-from evaluator.workers.dispatch import Dispatcher, JudgeOptions, Lost
-from evaluator.workers.judging_process import JudgeOf, MakeJudge
+from evaluator.records import EVALUATOR_VERSION, VERDICT_SCHEMA
+from evaluator.workers import capacity, judging_process
+from evaluator.workers.answers import Answer, Ready
+from evaluator.workers.dispatch import Dispatcher, JudgeOptions
+from evaluator.workers.judging_process import MakeJudge
 from evaluator.workers.pool import PoolError
+from evaluator.workers.post import Lost
 
 _LOOK_AGAIN_S = 5.0  # how soon a node that has joined is used
 _FRESH_S = 2.0  # an actor that answered so recently is taken to live
@@ -23,8 +27,9 @@ class RayPool(Dispatcher):
     """An actor for each GPU of the cluster (device `cuda`), or for every `cpus` of its CPUs, as nodes come and go.
 
     `address`: of a running cluster as `ray.init` takes it ("auto" for the one that this machine belongs to), unused
-    where this process has joined one. Every node needs this version of the evaluator. `start_s`: how long a job may
-    wait while no actor could take it. PoolError: no Ray, no cluster there, or a node with another version.
+    where this process has joined one. Every node needs this version of the evaluator. `compilers`: as of `LocalPool`,
+    of each node's cores. `start_s`: how long a job may wait while no actor could take it. PoolError: no Ray, no cluster
+    there, or a node with another version.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class RayPool(Dispatcher):
         *,
         address: str = "auto",
         cpus: int = 1,
+        compilers: int = 0,
         make_judge: MakeJudge = Judge,
         start_s: float = 600.0,
     ):
@@ -42,7 +48,7 @@ class RayPool(Dispatcher):
         super().__init__(judge_options, deadline_s, patience_s=start_s, may_grow=True)
         self._ray = _ray()
         self._device = str(self._options.get("device", "cpu"))
-        self._cpus, self._make_judge = cpus, make_judge
+        self._cpus, self._compilers, self._make_judge = cpus, compilers, make_judge
         self._seen, self._look_again_s = 1, 0.0  # workers that the cluster has room for, and when to look again
         self._joined = not self._ray.is_initialized()
         if self._joined:
@@ -64,7 +70,7 @@ class RayPool(Dispatcher):
 
     def _start(self, place: int) -> "_Actor":
         needs = {"num_gpus": 1, "num_cpus": 1} if self._device == "cuda" else {"num_cpus": self._cpus}
-        return _Actor(self._ray, needs, self._make_judge, self._device)
+        return _Actor(self._ray, needs, (self._make_judge, self._device, self._compilers))
 
     def _wait(self, workers: Sequence[Any], timeout_s: float | None) -> Collection[Any]:
         by_reference = {worker.answer: worker for worker in workers if worker.answer is not None}
@@ -79,29 +85,28 @@ class RayPool(Dispatcher):
 class _Actor:
     """A worker that is an actor on some node."""
 
-    def __init__(self, ray: Any, needs: dict[str, Any], make_judge: MakeJudge, device: str):
+    def __init__(self, ray: Any, needs: dict[str, Any], beginning: tuple):
         self._ray = ray
-        remote = ray.remote(max_restarts=0, max_task_retries=0, **needs)(JudgingActor)
-        self._handle = remote.remote(make_judge, device)
+        remote = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=2, **needs)(JudgingActor)
+        self._handle = remote.remote(*beginning)
         self.answer: Any = self._handle.introduce.remote()
         self._heard_s = 0.0  # on the monotonic clock
 
-    def begin(self, options: JudgeOptions, job: Job) -> None:
+    def begin(self, number: int, options: JudgeOptions, job: Job) -> None:
         if time.monotonic() - self._heard_s > _FRESH_S:  # its node may have gone while nobody looked
             try:
                 self._ray.get(self._handle.introduce.remote(), timeout=_PING_S)
             except self._ray.exceptions.RayError as error:
                 raise Lost(_reason(error)) from error
-        self.answer = self._handle.judge.remote(options, job)
+        self._handle.begin.remote(number, options, job)
 
-    def receive(self) -> str | Verdict:
-        reference, self.answer = self.answer, None
+    def receive(self) -> Answer:
         try:
-            answer = self._ray.get(reference)
+            answer = self._ray.get(self.answer)
         except self._ray.exceptions.RayError as error:
             raise Lost(_reason(error)) from error
-        self._heard_s = time.monotonic()
-        return answer if isinstance(answer, Verdict) else _introduced(*answer)
+        self.answer, self._heard_s = self._handle.receive.remote(), time.monotonic()
+        return _introduced(*answer) if isinstance(answer, tuple) else answer
 
     def end(self, *, patience_s: float) -> str:
         self._ray.kill(self._handle)
@@ -109,29 +114,40 @@ class _Actor:
 
 
 class JudgingActor:
-    """What runs in an actor; `ray.remote` makes it one."""
+    """What runs in an actor; `ray.remote` makes it one. It passes on what a judging process of its own says.
 
-    def __init__(self, make_judge: MakeJudge, device: str):
-        self._judge, self._device = JudgeOf(make_judge), device
+    One of its two threads waits for the next answer, the other one takes jobs.
+    """
 
-    def introduce(self) -> tuple[str, int, str, str]:
-        """(version of the evaluator, schema of its verdicts, node, model of its device)"""
+    def __init__(self, make_judge: MakeJudge, device: str, compilers: int):
+        self._child, self._lock = Child(judging_process.main), threading.Lock()
+        number = capacity.compilers(compilers, device, workers=1)
+        self._child.pipe.send((make_judge, device, number, {}))
+        self._ready: Ready = self._child.pipe.recv()
+
+    def introduce(self) -> tuple[str, int, str, Ready]:
+        """(version of the evaluator, schema of its verdicts, node, what its judging process says of itself)"""
         import platform
 
-        return EVALUATOR_VERSION, VERDICT_SCHEMA, platform.node(), device_model.name(self._device)
+        return EVALUATOR_VERSION, VERDICT_SCHEMA, platform.node(), self._ready
 
-    def judge(self, options: JudgeOptions, job: Job) -> Verdict:
-        return self._judge(options, job)
+    def begin(self, number: int, options: JudgeOptions, job: Job) -> None:
+        with self._lock:
+            self._child.pipe.send((number, options, job))
+
+    def receive(self) -> Answer:
+        """The next answer. EOFError: the judging process has died."""
+        return self._child.pipe.recv()
 
 
-def _introduced(version: str, schema: int, node: str, device_name: str) -> str:
-    """The model of a new actor's device. PoolError: its node has another version."""
+def _introduced(version: str, schema: int, node: str, ready: Ready) -> Ready:
+    """What a new actor says of its worker. PoolError: its node has another version."""
     if (version, schema) != (EVALUATOR_VERSION, VERDICT_SCHEMA):
         raise PoolError(
             f"Ray node {node} has evaluator {version} with verdicts of schema {schema}, this process"
             f" {EVALUATOR_VERSION} with schema {VERDICT_SCHEMA}: install the same version on both"
         )
-    return device_name
+    return ready
 
 
 def _join(ray: Any, address: str) -> None:

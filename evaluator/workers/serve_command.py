@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key-file", default="", metavar="PATH", help="made if absent; or set $CUDAL1_POOL_KEY")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="0: one for each GPU, or one")
+    parser.add_argument("--compilers", type=int, default=0, metavar="N", help="of each worker; 0: by the cores")
     parser.add_argument("--tasks-file", type=Path, metavar="FILE", help="a Python file with tasks of your own")
 
 
@@ -32,7 +33,7 @@ def serve(options: argparse.Namespace, tasks: Mapping[str, Task], make_judge: Ma
         print(f"made a key: copy {options.key_file} to where the learner runs", file=sys.stderr)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     workers = options.workers or _gpus(options.device)
-    server = Server(key, tasks, options.device, workers, make_judge)
+    server = Server(key, tasks, options.device, workers, make_judge, compilers=options.compilers)
 
     def listening(address: str) -> None:
         print(f"{address} judges on {options.device} with {workers} worker{'s' * (workers > 1)}", flush=True)

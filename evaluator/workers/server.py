@@ -12,7 +12,7 @@ from evaluator.judge import verdict_json
 from evaluator.judge.ladder import Judge
 from evaluator.records import EVALUATOR_VERSION, VERDICT_SCHEMA, Verdict
 from evaluator.tasks.task import Task
-from evaluator.workers import frames, wire
+from evaluator.workers import capacity, frames, wire
 from evaluator.workers.frames import BadFrame, Message, Seal
 from evaluator.workers.judging_process import MakeJudge
 from evaluator.workers.judging_thread import JudgingThread
@@ -51,10 +51,21 @@ class Server:
     verdict arrive once. Whatever a connection sends, the others are served.
     """
 
-    def __init__(self, key: bytes, tasks: Mapping[str, Task], device: str, workers: int, make_judge: MakeJudge = Judge):
+    def __init__(
+        self,
+        key: bytes,
+        tasks: Mapping[str, Task],
+        device: str,
+        workers: int,
+        make_judge: MakeJudge = Judge,
+        *,
+        compilers: int = 0,
+    ):
         self._key, self._tasks, self._device, self._workers = key, tasks, device, workers
         self._make_judge = make_judge
-        self._window = max(16, 4 * workers)  # jobs that a learner may have here
+        self._compilers = capacity.compilers(compilers, device, workers)
+        held = workers * capacity.jobs(device, self._compilers)
+        self._window = max(16, 4 * workers, 2 * held)  # jobs that a learner may have here
         self._sessions: set[_Session] = set()
         self._connections = 0
 
@@ -72,7 +83,7 @@ class Server:
             failures.append(error)
             loop.call_soon_threadsafe(ended.set)
 
-        self._thread = JudgingThread(self._pool, self._workers, deliver, fail)
+        self._thread = JudgingThread(self._pool, deliver, fail)
         server = await asyncio.start_server(self._connected, host, port)
         self._thread.start()
         beat = asyncio.create_task(self._beat())
@@ -90,7 +101,8 @@ class Server:
             raise failures[0]
 
     def _pool(self) -> LocalPool:
-        return LocalPool(self._workers, {"device": self._device}, make_judge=self._make_judge)
+        options = {"device": self._device}
+        return LocalPool(self._workers, options, compilers=self._compilers, make_judge=self._make_judge)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from its first byte to its last."""

@@ -18,7 +18,7 @@ class Obedient:
     sees are the message. A verdict's first two seeds are the worker's process and the seed of its judge.
     """
 
-    def __init__(self, device="cpu", mode="quick", seed=0, limits=None, fails=False):
+    def __init__(self, device="cpu", mode="quick", seed=0, limits=None, fails=False, compilers=1, pauses=None):
         if fails:
             os._exit(7)
         self.device, self.mode, self.seed = device, Mode(mode), seed

@@ -10,8 +10,10 @@ from evaluator.judge.job import Job
 from evaluator.records import Mode, Outcome
 from evaluator.tasks.task import Array, Task
 from evaluator.workers import dispatch
-from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher, Lost
+from evaluator.workers.answers import Judged, Ready
+from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher
 from evaluator.workers.pool import stream
+from evaluator.workers.post import Lost
 
 
 def task(name="t"):
@@ -26,20 +28,24 @@ def job(key, text="ok", task_id="t", **options):
 class Script:
     """A worker that obeys its job's text: `die` loses it, `hang` answers nothing. Starts on `device_name`."""
 
-    def __init__(self, device_name, log):
-        self.device_name, self.log = device_name, log
-        self.answers = [device_name]
+    def __init__(self, device_name, log, capacity=1):
+        self.device_name, self.log, self.capacity = device_name, log, capacity
         self.dead = device_name is None  # lost before it is ready
+        self.answers = [] if self.dead else [Ready(device_name, capacity)]
         self.ended = False
+        self.held = {}  # number -> options
 
-    def begin(self, options, job):
+    def begin(self, number, options, job):
         if self.dead:
             raise Lost("found dead")
+        self.held[number] = options
+        assert len(self.held) <= self.capacity
+        assert all(each == options for each in self.held.values())  # one judge has all of them
         self.log.append(job.plain)
         assert job.key is None  # it is the caller's, and may be anything
         if job.text == "hang":
             return
-        self.answers.append(Lost("died over it") if job.text == "die" else self.verdict(options, job))
+        self.answers.append(Lost("died over it") if job.text == "die" else Judged(number, self.verdict(options, job)))
 
     def verdict(self, options, job):
         mode = Mode(options.get("mode", "quick"))
@@ -47,11 +53,13 @@ class Script:
         return found.verdict(None)
 
     def receive(self):
-        if not self.answers or self.answers[0] is None:
+        if not self.answers:
             raise Lost("died")
         answer = self.answers.pop(0)
         if isinstance(answer, Lost):
             raise answer
+        if isinstance(answer, Judged):
+            del self.held[answer.number]
         return answer
 
     def end(self, *, patience_s):
@@ -65,14 +73,14 @@ class Scripted(Dispatcher):
 
     def __init__(self, devices, choose=lambda ready: ready[:1], **settings):
         super().__init__({}, settings.pop("deadline_s", 60.0), patience_s=settings.pop("patience_s", 60.0), **settings)
-        self.devices, self.choose = devices, choose
+        self.devices, self.choose, self.each = devices, choose, settings.get("capacity", 1)
         self.log, self.started = [], []
 
     def _size(self):
         return len(self.devices)
 
     def _start(self, place):
-        self.started.append(Script(self.devices[place], self.log))
+        self.started.append(Script(self.devices[place], self.log, self.each))
         return self.started[-1]
 
     def _wait(self, workers, timeout_s):

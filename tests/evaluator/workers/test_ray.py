@@ -77,8 +77,8 @@ def watched(pool):
     lose, lost = pool._lose, []
 
     def watching(post, *reason):
-        lost.extend([post.ticket.job.text] if post.ticket is not None else [])
-        lose(post, *reason)
+        lost.extend(held.ticket.job.text for held in post.held.values())
+        return lose(post, *reason)
 
     pool._lose = watching
     return lost

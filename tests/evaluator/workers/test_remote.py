@@ -222,12 +222,12 @@ def test_learners_take_turns():
     taken = []
 
     class Pool:
-        outstanding = 0
+        outstanding, room = 0, 1
 
         def submit(self, job, options):
             taken.append(job.key)
 
-    thread = JudgingThread(Pool, 1, deliver=None, fail=None)
+    thread = JudgingThread(Pool, deliver=None, fail=None)
     for key in range(3):
         thread.put("many", job(f"many {key}"), {})
     thread.put("few", job("few"), {})

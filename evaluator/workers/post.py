@@ -1,0 +1,74 @@
+"""A worker in its place, and the jobs that it holds."""
+
+import dataclasses
+from collections.abc import Hashable, Mapping
+from typing import Any, Protocol
+
+from evaluator.judge.job import Job
+from evaluator.workers.answers import Answer
+
+
+class Lost(Exception):
+    """A worker is gone, and with it whatever it was doing."""
+
+
+class Worker(Protocol):
+    """A judge in a process of its own, somewhere. It answers `Ready`, then about its jobs, in any order."""
+
+    def begin(self, number: int, options: Mapping[str, Any], job: Job) -> None:
+        """Hands over a job, without its key, and returns at once. Lost: it was gone before."""
+
+    def receive(self) -> Answer:
+        """The next answer, which is there. Lost: there will be none."""
+
+    def end(self, *, patience_s: float) -> str:
+        """Ends it, by force after `patience_s`, and says how it ended."""
+
+
+@dataclasses.dataclass(eq=False)
+class Ticket:
+    """A job that has no verdict yet."""
+
+    job: Job
+    options: Mapping[str, Any]
+    losses: int = 0  # workers that were lost while they held it alone, or that it kept too long
+    suspect: bool = False  # a worker was lost while it held this job: the next one gets no other beside it
+    refusals: int = 0  # workers that were found dead when it came to them
+    stranded_s: float | None = None  # since when no worker may take it, on the monotonic clock
+    passed: int = 0  # jobs that came later and went before it
+
+
+@dataclasses.dataclass(eq=False)
+class Held:
+    """A job that a worker has."""
+
+    ticket: Ticket
+    given_s: float  # how long it may be worked on in all
+    until_s: float | None  # when that is over, on the monotonic clock; None: it waits for others
+
+
+@dataclasses.dataclass(eq=False)
+class Post:
+    place: int
+    worker: Worker
+    capacity: int  # jobs that it can hold
+    device_name: str | None = None  # None: it is starting
+    held: dict[int, Held] = dataclasses.field(default_factory=dict)  # by number, in the order in which they were given
+    workload: Hashable = None  # of the last job that it was given
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of that job, as of all that it holds
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it can be given one more. A suspect is alone."""
+        alone = any(held.ticket.suspect for held in self.held.values())
+        return self.device_name is not None and len(self.held) < self.capacity and not alone
+
+    @property
+    def until_s(self) -> float | None:
+        """When the first of its jobs must have ended."""
+        return min((held.until_s for held in self.held.values() if held.until_s is not None), default=None)
+
+    def latest(self) -> int:
+        """Number of the job that must have ended first."""
+        ends = {number: held.until_s for number, held in self.held.items() if held.until_s is not None}
+        return min(ends, key=lambda number: ends[number])

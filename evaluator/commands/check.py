@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from evaluator.baselines import beside
-from evaluator.commands import judging, subjects
+from evaluator.commands import judging, plot, subjects
 from evaluator.commands.ending import exit_code
 
 
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    judging.require(options)
     tasks = subjects.known_tasks(options.tasks_file)
     task, stored = subjects.find_task(options.task, tasks), judging.stored(options, tasks)
     text, plain = subjects.read(options.file), None if options.plain is None else subjects.read(options.plain)
@@ -30,4 +31,5 @@ def run(options: argparse.Namespace) -> int:
                 return exit_code([baseline])
         verdict = judge.check(text, task, options.size, options.completion, plain=plain)
     judging.show(options, [(str(options.file), verdict)], stored)
+    plot.write(options.plot, [(str(options.file), verdict)])
     return exit_code([verdict])

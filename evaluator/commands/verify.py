@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from evaluator.baselines import beside
 from evaluator.baselines.record import Record
-from evaluator.commands import judging, subjects
+from evaluator.commands import judging, plot, subjects
 from evaluator.commands.ending import WrongUse, exit_code
 from evaluator.judge import table
 from evaluator.judge.baseline import PLAIN
@@ -30,12 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    judging.require(options)
     tasks = subjects.known_tasks(options.tasks_file)
     stored = judging.stored(options, tasks)
     jobs = [_job(path, tasks, options) for path in _programs(options.directory)]
     subjects.require(None, options)
     rows = sorted(_judged(jobs, options, stored), key=lambda row: row[0])
     _show(options, rows, tasks, stored)
+    plot.write(options.plot, rows)
     return exit_code(verdict for _, verdict in rows)
 
 

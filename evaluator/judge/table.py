@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from evaluator.judge.summary import Speedups, Summary
-from evaluator.records import Interval, Verdict
+from evaluator.records import Achieved, Interval, Verdict, Work
 
 CPU_NOTE = "Times are CPU time on the emulator; a speed-up there says nothing of a GPU."
 
@@ -26,25 +26,30 @@ def block(name: str, verdict: Verdict) -> str:
         )
     if verdict.peak_bytes is not None:
         lines.append(f"  peak memory: {verdict.peak_bytes / 1e6:.2f} MB")
+    if verdict.achieved is not None and verdict.work is not None:
+        lines += _achieved(verdict.achieved, verdict.work)
     lines.append(f"  sha256 {verdict.program_sha256[:16]}, {sum(verdict.rung_ms.values()) / 1e3:.2f} s in all")
     return "\n".join(lines)
 
 
 def table(rows: Sequence[tuple[str, Verdict]]) -> str:
-    """One line per program: outcome, speed-up with its interval, time."""
-    cells = [("program", "task", "outcome", "speed-up", "99 % interval", "time")]
+    """One line per program: outcome, speed-up with its interval, time; rates where a device's peaks are known."""
+    heading = ["program", "task", "outcome", "speed-up", "99 % interval", "time"]
+    rated = any(verdict.achieved and verdict.achieved.bandwidth_share is not None for _, verdict in rows)
+    cells = [heading + ["bandwidth", "FLOP/s"] * rated]
     for name, verdict in rows:
         ratio = min(verdict.speedups.values(), key=lambda interval: interval.value, default=None)
         time = verdict.times.get("program")
         cells.append(
-            (
+            [
                 name,
                 verdict.task,
                 str(verdict.outcome),
                 "-" if verdict.speedup is None else f"{verdict.speedup:.2f}",
                 "-" if ratio is None else f"{ratio.low:.2f} to {ratio.high:.2f}",
                 "-" if time is None else f"{time.value / 1e3:.3f} ms",
-            )
+                *(_rates(verdict.achieved) if rated else ()),
+            ]
         )
     return columns(cells)
 
@@ -73,6 +78,36 @@ def _speedups(part: Speedups) -> str:
         f"quartiles {part.lower_quartile:.2f} {part.median:.2f} {part.upper_quartile:.2f}, "
         f"maximum {part.maximum:.2f}, {part.above} of {part.count} above 1.01"
     )
+
+
+def prefixed(value: float, unit: str) -> str:
+    """A quantity with three digits and a prefix: 4.08 TB/s."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= 0.9995 * size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def _achieved(achieved: Achieved, work: Work) -> list[str]:
+    moved, bandwidth = prefixed(work.moved_bytes, "B"), prefixed(achieved.bytes_per_s, "B/s")
+    done, arithmetic = prefixed(work.operations, "FLOP"), prefixed(achieved.flop_per_s, "FLOP/s")
+    share = _of_peak(achieved.bandwidth_share, work.peak_bytes_per_s, "B/s")
+    flop_share = _of_peak(achieved.flop_share, work.peak_flop_per_s, "FLOP/s")
+    return [
+        f"  bandwidth: {moved} in and out at {bandwidth}{share}",
+        f"  arithmetic: the reference's {done} at {arithmetic}{flop_share}",
+    ]
+
+
+def _of_peak(share: float | None, peak: float | None, unit: str) -> str:
+    return "" if share is None or peak is None else f", {share:.0%} of the peak of {prefixed(peak, unit)}"
+
+
+def _rates(achieved: Achieved | None) -> tuple[str, str]:
+    if achieved is None:
+        return "-", "-"
+    share = "" if achieved.bandwidth_share is None else f" ({achieved.bandwidth_share:.0%})"
+    return prefixed(achieved.bytes_per_s, "B/s") + share, prefixed(achieved.flop_per_s, "FLOP/s")
 
 
 def _ratio(ratio: Interval) -> str:

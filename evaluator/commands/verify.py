@@ -95,7 +95,8 @@ def _show(
     if stored:
         print(beside.summary(scored, stored), file=out)
     weak = {task.id for task in tasks.values() if task.degenerate or task.collapses}
-    if weak & {verdict.task for verdict in scored}:
+    judged = {verdict.task for verdict in scored}
+    if judged & weak and judged - weak:
         print("without degenerate and collapsing tasks:", file=out)
         print(table.summary_text(summarise(scored, leave_out=weak)), file=out)
     if options.device == "cpu":

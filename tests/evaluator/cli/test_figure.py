@@ -1,5 +1,6 @@
 """Plots of verdicts: what is drawn where."""
 
+import contextlib
 import dataclasses
 import pathlib
 import runpy
@@ -7,7 +8,9 @@ import runpy
 import numpy as np
 import pytest
 
-from evaluator.commands import plot
+from evaluator import __main__ as command_line
+from evaluator.commands import judging, plot, verify
+from evaluator.judge import doctor
 from evaluator.records import Work
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -99,3 +102,49 @@ def test_nothing_timed_is_said_and_nothing_written(tmp_path, capsys):
     plot.write(path, [("b.py", wrong())])
     assert not path.exists()
     assert "nothing was timed" in capsys.readouterr().err
+
+
+class Judge:
+    def check(self, *_, timing=True, plain=None, **__):
+        return verdict((200.0,), names=("plain",), device="cpu", work=False)
+
+
+class Pool:
+    """Judges nothing: each job has the same verdict."""
+
+    def __init__(self, *_):
+        self.jobs = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, job):
+        self.jobs.append(job)
+
+    def completed(self):
+        return [(job, Judge().check()) for job in self.jobs]
+
+
+@pytest.mark.parametrize(
+    ("command", "rows"),
+    [
+        (("check", "1_019/a.py", "--task=1_019"), 1),
+        (("compare", "1_019/a.py", "1_019/b.py", "--task=1_019"), 2),
+        (("verify", "."), 2),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_every_judging_command_draws_what_it_judged(tmp_path, monkeypatch, capsys, command, rows):
+    (tmp_path / "1_019").mkdir()
+    for name in ("a.py", "b.py"):
+        (tmp_path / "1_019" / name).write_text("text")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "missing_for", lambda *_: None)
+    monkeypatch.setattr(judging, "make_judge", lambda options: contextlib.nullcontext(Judge()))
+    monkeypatch.setattr(verify, "LocalPool", Pool)
+    assert command_line.main([*command, "--plot=out.svg"]) == 0
+    assert (tmp_path / "out.svg").read_text().count("over plain") == rows
+    assert "drawn: out.svg" in capsys.readouterr().err

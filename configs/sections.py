@@ -42,6 +42,7 @@ def judge() -> ConfigDict:
     section.mode = "quick"
     section.gpu_share = 0.8  # of a GPU's memory for judging; the learner beside it keeps to the rest
     section.workers = 2  # on cuda at most one for each GPU
+    section.compilers = 0  # programs that each worker traces and compiles while its GPU is busy; 0: by the cores
     section.deadline_s = 120.0  # of one program, before its worker is replaced
     section.limits = ConfigDict()
     section.limits.source_bytes = 256_000

@@ -28,8 +28,10 @@ def pool(config: ConfigDict) -> Iterator[Pool]:
 
 def _pool(config: ConfigDict) -> Pool:
     options, deadline_s = setup.judge_options(config), config.judge.deadline_s
+    compilers = config.judge.compilers  # of a `remote` pool: what its server was started with
     if config.pool.kind == LOCAL:
-        return LocalPool(setup.judging_workers(config), options, deadline_s)
+        return LocalPool(setup.judging_workers(config), options, deadline_s, compilers=compilers)
     if config.pool.kind == RAY:
-        return RayPool(options, deadline_s, address=config.pool.address or "auto", cpus=config.pool.cpus)
+        address = config.pool.address or "auto"
+        return RayPool(options, deadline_s, address=address, cpus=config.pool.cpus, compilers=compilers)
     return RemotePool(config.pool.address, key_file.load(config.pool.key_file), options, deadline_s)

@@ -119,8 +119,10 @@ class Dispatcher(abc.ABC):
     def _step(self, timeout_s: float | None) -> None:
         self._hire()
         self._assign()
+        self._hire()  # in the place of those that were found dead
         if not self._done:
             self._collect(timeout_s)
+            self._assign()  # no worker is idle while the caller looks at a verdict
 
     def _hire(self) -> None:
         now_s, filled = time.monotonic(), {post.place for post in self._posts}

@@ -2,18 +2,20 @@
 
 import itertools
 import random
+import time
 
 import pytest
 
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
+from evaluator.judge.turns import MOST_PASSED
 from evaluator.records import Mode, Outcome
 from evaluator.tasks.task import Array, Task
 from evaluator.workers import dispatch
-from evaluator.workers.answers import Judged, Ready
+from evaluator.workers.answers import Judged, Paused, Ready
 from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher
 from evaluator.workers.pool import stream
-from evaluator.workers.post import Lost
+from evaluator.workers.post import Lost, Ticket
 
 
 def task(name="t"):
@@ -34,6 +36,7 @@ class Script:
         self.answers = [] if self.dead else [Ready(device_name, capacity)]
         self.ended = False
         self.held = {}  # number -> options
+        self.tasks = set()
 
     def begin(self, number, options, job):
         if self.dead:
@@ -42,6 +45,7 @@ class Script:
         assert len(self.held) <= self.capacity
         assert all(each == options for each in self.held.values())  # one judge has all of them
         self.log.append(job.plain)
+        self.tasks.add(job.task.id)
         assert job.key is None  # it is the caller's, and may be anything
         if job.text == "hang":
             return
@@ -153,6 +157,16 @@ def test_a_worker_found_dead_is_no_loss_to_the_job():
     pool.submit(job("lucky", "die"))
     assert results(pool)["lucky"].message.endswith("2 times")
     assert pool.log == ["lucky"] * ATTEMPTS
+
+
+def test_a_worker_found_dead_is_replaced_before_the_pool_waits_for_anything():
+    pool = pool_of("A")
+    assert pool.poll() == []
+    pool.started[0].dead = True
+    pool._waiting.append(Ticket(job("waiting"), {}))
+    pool.poll(0.0)
+    assert len(pool.started) == 2
+    assert results(pool)["waiting"].ok
 
 
 def test_workers_that_are_always_found_dead_end_in_a_verdict():
@@ -274,12 +288,14 @@ def test_nothing_is_kept_after_close():
     assert list(pool.completed()) == []
 
 
+@pytest.mark.parametrize("capacity", [1, 4])
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_is_lost_every_job_has_one_verdict(seed):
+def test_whatever_is_lost_every_job_has_one_verdict(seed, capacity):
     """Workers die over jobs, while idle, before they are ready; answers are heard in any order."""
     rng = random.Random(seed)
     # The first two places keep their models, so that there is one for every task.
-    pool = pool_of("A", "B", *rng.choices(["A", "B"], k=rng.randint(1, 4)), may_grow=True, patience_s=1e6)
+    devices = ["A", "B", *rng.choices(["A", "B"], k=rng.randint(1, 4))]
+    pool = pool_of(*devices, may_grow=True, patience_s=1e6, capacity=capacity)
 
     def choose(ready):
         for worker in pool.started:
@@ -334,3 +350,113 @@ def test_an_error_of_the_jobs_iterator_reaches_the_reader():
 
     with pytest.raises(RuntimeError, match="no more"):
         list(stream(pool_of("A"), jobs()))
+
+
+def given(worker):
+    """Numbers of the jobs that a scripted worker has, oldest first."""
+    return list(worker.held)
+
+
+def ended(pool, count):
+    found = {}
+    while len(found) < count:
+        found |= {done.key: verdict for done, verdict in pool.poll()}
+    return found
+
+
+def test_a_worker_gets_as_many_jobs_as_it_can_hold():
+    pool = pool_of("A", capacity=3)
+    for key in range(5):
+        pool.submit(job(key, "hang"))
+    pool.poll(0.0)
+    assert pool.log == ["0", "1", "2"]
+    assert (pool.room, pool.in_flight, pool.outstanding) == (3, 4, 5)
+
+
+def test_jobs_go_to_the_worker_that_has_the_fewest():
+    pool = pool_of("A", "A", capacity=4, choose=lambda ready: ready)
+    for key in range(6):
+        pool.submit(job(key, "hang"))
+    pool.poll(0.0)
+    assert [len(given(worker)) for worker in pool.started] == [3, 3]
+
+
+def test_a_worker_that_is_ready_first_leaves_the_others_their_share():
+    pool = pool_of("A", "A", "A", capacity=4)
+    for key in range(6):
+        pool.submit(job(key, "hang"))
+    pool.poll(0.0)  # one of three is ready
+    assert [len(given(worker)) for worker in pool.started] == [2, 0, 0]
+
+
+def test_jobs_of_one_workload_go_to_one_worker_in_a_row():
+    pool = pool_of("A", "A", choose=lambda ready: ready)
+    for key in range(12):
+        pool.submit(job(key, task_id="ab"[key % 2]))
+    assert len(results(pool)) == 12
+    assert [key for key in pool.log if int(key) % 2 == 0] == ["0", "2", "4", "6", "8", "10"]
+    assert [worker.tasks for worker in pool.started] in ([{"a"}, {"b"}], [{"b"}, {"a"}])
+
+
+def test_a_job_of_another_workload_does_not_wait_for_ever():
+    pool = pool_of("A")
+    pool.submit(job("first", task_id="a"))
+    pool.submit(job("other", task_id="b"))
+    for key in range(30):
+        pool.submit(job(key, task_id="a"))
+    assert len(results(pool)) == 32
+    assert pool.log.index("other") == 1 + MOST_PASSED
+
+
+def test_jobs_with_other_options_wait_until_the_worker_has_none_left():
+    pool = pool_of("A", capacity=3)
+    for key in range(30):
+        pool.submit(job(key), {"mode": ("quick", "verify")[key % 2]})  # a worker asserts that its jobs agree
+    found = results(pool)
+    assert all(found[key].mode == ("quick", "verify")[key % 2] for key in range(30))
+    changes = sum(int(one) % 2 != int(other) % 2 for one, other in itertools.pairwise(pool.log))
+    assert changes <= 30 / MOST_PASSED + 1
+
+
+def test_of_several_jobs_of_a_lost_worker_each_is_judged_alone_and_the_deadly_one_is_found():
+    pool = pool_of("A", capacity=4)
+    for key in range(4):
+        pool.submit(job(key, "die" if key == 2 else "ok"))
+    for key in range(4, 8):
+        pool.submit(job(key))
+    pool.poll(0.0)
+    assert pool.log == ["0", "1", "2", "3"]
+    pool.started[0].answers.clear()  # it is lost before it has said anything
+    pool.started[0].dead = True
+    found = results(pool)
+    assert found[2].outcome is Outcome.EVALUATOR_ERROR
+    assert all(verdict.ok for key, verdict in found.items() if key != 2)
+    assert pool.log[4:] == ["0", "1", "2", "2", "3", "4", "5", "6", "7"]
+
+
+def test_jobs_beside_one_that_took_too_long_are_judged_again_at_no_loss():
+    pool = pool_of("A", capacity=3)
+    pool.submit(job("endless", "hang", deadline_s=0.0))
+    pool.submit(job("beside", "hang", deadline_s=1e6))
+    while len(pool.started) < 2:
+        pool.poll(0.0)
+    assert pool._waiting[-1].job.key == "beside"
+    assert (pool._waiting[-1].losses, pool._waiting[-1].suspect) == (0, False)
+    assert ended(pool, 1)["endless"].outcome is Outcome.TIMEOUT
+
+
+def test_what_a_job_waits_for_others_is_not_in_its_time():
+    pool = pool_of("A", capacity=3)
+    pool.submit(job("patient", "hang", deadline_s=30.0))
+    pool.poll(0.0)
+    (number,), worker = given(pool.started[0]), pool.started[0]
+    worker.answers.append(Paused(number, waits=True, worked_s=29.0))
+    pool.poll(0.0)
+    assert pool._posts[0].until_s is None
+    worker.answers.append(Paused(number, waits=False, worked_s=29.0))
+    pool.poll(0.0)
+    assert pool._posts[0].until_s <= time.monotonic() + 1.0
+    worker.answers.append(Paused(number, waits=False, worked_s=30.0))
+    pool.poll(0.0)
+    pool.poll(0.0)
+    assert worker.ended

@@ -9,6 +9,11 @@ from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
 
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+# What linkers say, in the symbol's mangled form or in the text's own.
+_UNDEFINED = re.compile(
+    r"undefined (?:reference to|symbol:?|hidden symbol:?) [`']?(?:_ZN?[^'\n]*?emulator_module_\d+?\d{1,2}|[^'\n]*::)?"
+    r"(?P<name>[A-Za-z_]\w*?)(?:E\w*)?'"
+)
 _CONFINEMENT_FAILED = (125, 126)  # exit codes of confined-exec itself
 
 
@@ -47,6 +52,8 @@ def _first_error(plan: Plan, kernels: list[str], run: CompilerRun) -> str:
             if any(code.count("{") != code.count("}") for code in codes):
                 text = "the braces of the kernel text do not match"
             return f"kernel {kernels[line - 1]!r}: {text}"
+    if missing := _UNDEFINED.search(run.errors):
+        return f"{missing['name']} is declared and nowhere defined"
     first = re.search(r"error: (.*)", run.errors)
     return _own_words(first[1]) if first else run.errors.strip()[:300] or f"the compiler ended with {run.exit_code}"
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from evaluator.program.cuda_screen import HEADERS
+from evaluator.program.cuda_tokens import directives, tokenize
 from evaluator.program.emulator_gaps import gaps
 from evaluator.records import Outcome, ProgramFault, Rung
 
@@ -13,7 +14,6 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _INCLUDE = re.compile(r"^[ \t]*\#[ \t]*include\b(?P<rest>[^\n]*)$", re.MULTILINE)
-_DEFINE = re.compile(r"^[ \t]*\#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _STATEMENT = re.compile(r"[^;{}]*;")  # the words before a semicolon, back to the brace or semicolon before
 _LONGEST_DECLARATION = 400  # characters of a __shared__ variable's; the patterns below are for short texts alone
 _DYNAMIC_SHARED = re.compile(
@@ -135,9 +135,10 @@ def _lower_dynamic_shared(code: str) -> list[tuple[int, int, str]]:
 
 
 def _lower_words(text: str, code: str) -> list[tuple[int, int, str]]:
-    # Kernels get internal linkage, so that they are inlined into their loop over threads.
+    # Kernels get internal linkage, so that they are inlined into their loop over threads. `extern` stays: without
+    # it, what the text only declares would be defined.
     edits = [
-        (m.start(), m.end(), 'extern "C++" {' if m[2] else m[1])
+        (m.start(), m.end(), 'extern "C++" {' if m[2] else "extern" + m[1])
         for m in re.finditer(r'\bextern\s*"[^"\n]*"(\s*)(\{?)', code)
         if '"C"' in text[m.start() : m.end()]
     ]
@@ -169,6 +170,12 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return text
 
 
+def _macros(text: str) -> tuple[str, ...]:
+    """Every name that the text defines, however its directive is spelled."""
+    lines = directives(tokenize(text))
+    return tuple(dict.fromkeys(line[1].text for line in lines if line[0].text == "define" and len(line) > 1))
+
+
 def lower(text: str) -> Lowered:
     """The host compiler's form of one module. Raises ProgramFault `unsupported` or `compile_error`."""
     _check_supported(text)
@@ -183,4 +190,4 @@ def lower(text: str) -> Lowered:
     text = _edited(text, directives)
     text = _edited(text, _lower_dynamic_shared(without_literals(text)))
     text = _edited(text, _lower_words(text, without_literals(text)))
-    return Lowered(text=text, includes=tuple(dict.fromkeys(includes)), macros=tuple(_DEFINE.findall(code)))
+    return Lowered(text=text, includes=tuple(dict.fromkeys(includes)), macros=_macros(text))

@@ -47,6 +47,8 @@ def write(modules: Mapping[int, Module], lowered: Sequence[Lowered], numbers: Ma
         for kernel in dict.fromkeys(module.kernels):
             number = numbers[index, kernel]
             lines += [f'#line {number + 1} "exports"', f"constexpr auto emulator_target_{number} = &{kernel};"]
+            if re.fullmatch(r"[\w:]+", kernel):
+                lines += [f'#line {number + 1} "exports"', f"EMULATOR_CHECK_KERNEL({kernel})"]
             entries.append(f"EMULATOR_EXPORT_KERNEL({number}, emulator_module_{index}::emulator_target_{number})")
         lines.append("}}")
         macros = [*lowered[index].macros, *(line.split()[1] for line in definitions)]

@@ -6,6 +6,7 @@ The walls are the confined compiler and the confined runner; this refuses early,
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from evaluator.program import cuda_reserved
 from evaluator.program.cuda_text import MAX_KERNELS, kernels, matching
 from evaluator.program.cuda_tokens import Kind, Token, directives, tokenize
 from evaluator.program.source_line import program_line
@@ -28,17 +29,11 @@ _ATTRIBUTES = frozenset({"aligned", "packed", "noinline", "always_inline", "unus
 # Words that mean something to a host compiler only. NVRTC would not take them either, or gives them no effect.
 _HOST_WORDS = {
     "__has_include": "the headers of the machine are none of a program's business",
-    "__has_include_next": "the headers of the machine are none of a program's business",
     "__has_embed": "files of the machine are none of a program's business",
     "_Pragma": "write #pragma unroll instead",
     "__pragma": "write #pragma unroll instead",
     "thread_local": "device code has no thread_local storage",
     "__thread": "device code has no thread-local storage",
-    "__builtin_apply": "not part of CUDA C++",
-    "__builtin_return_address": "not part of CUDA C++",
-    "__builtin_frame_address": "not part of CUDA C++",
-    "__builtin_longjmp": "not part of CUDA C++",
-    "__builtin_setjmp": "not part of CUDA C++",
     "constructor": "device code has no constructors that run at load",
     "destructor": "device code has no destructors that run at unload",
     "import": "C++ modules are not part of CUDA C++",
@@ -52,7 +47,6 @@ _HOST_MACROS = re.compile(
 )
 # Names of the emulator's runtime, which shares a process with the program, and of what is added to its text for NVRTC.
 _RESERVED = re.compile(r"emulator|(emulator|EMULATOR|evaluator)_\w*|__unnamed_\w*")
-_HOST_PREFIXES = re.compile(r"__builtin_(ia32|aarch64|thread_pointer)|emulator_|EMULATOR_")
 Finding = tuple[int, str]  # line of the source, reason
 
 
@@ -98,7 +92,9 @@ def findings(source: str) -> Iterator[Finding]:
     yield from _spelling(tokens)
     for directive in directives(tokens):
         yield from _directive(directive)
+        yield from cuda_reserved.directive_findings(directive)
     yield from _words(tokens)
+    yield from cuda_reserved.word_findings(tokens)
     yield from _attributes([token for token in tokens if token.kind is not Kind.NEWLINE])
 
 
@@ -146,8 +142,6 @@ def _words(tokens: Sequence[Token]) -> Iterator[Finding]:
             yield token.line, f"`{token.text}`: {_HOST_WORDS[token.text]}"
         elif _HOST_MACROS.fullmatch(token.text):
             yield token.line, f"`{token.text[:40]}`: a host compiler's, unknown to NVRTC"
-        elif _HOST_PREFIXES.match(token.text):
-            yield token.line, f"`{token.text[:40]}`: not part of CUDA C++"
         elif token.kind is Kind.IDENTIFIER and _RESERVED.fullmatch(token.text):
             yield (
                 token.line,

@@ -13,6 +13,10 @@ _KEYWORDS = frozenset(
     static_assert static_cast struct switch template this throw true try typedef typename undef union unroll
     unsigned using virtual void volatile while""".split()  # noqa: SIM905
 )
+# Of these, the words that mean something in directives or in some places only.
+_PREPROCESSOR = frozenset(
+    "define elif endif error ifdef ifndef include pragma undef unroll override and or not".split()  # noqa: SIM905
+)
 # Words before a name that do not declare it.
 _NOT_TYPES = frozenset({"return", "else", "do", "case", "goto", "new", "delete", "throw", "operator", "sizeof", "not"})
 _TYPES = re.compile(
@@ -30,6 +34,11 @@ _TYPE_WORDS = frozenset(
     double * &""".split()  # noqa: SIM905
 )
 _COMPONENTS = frozenset("xyzw")
+
+
+def is_keyword(name: str) -> bool:
+    """Whether C++ itself gives the name a meaning; words of the preprocessor are no keywords."""
+    return name in _KEYWORDS - _PREPROCESSOR
 
 
 def is_type_word(text: str) -> bool:

@@ -66,6 +66,26 @@ def test_modules_that_cannot_share_a_unit_are_compiled_apart(plan_of, out):
         assert session.run([]).outputs[0].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("declared", ['extern "C" void', "void", "__device__ void", "namespace { } static void"])
+def test_a_function_that_is_not_declared_global_is_no_kernel(compile_fault, out, declared):
+    fault = compile_fault(f"{declared} k(int* y) {{ y[0] = 1; }}", [out((1,), "int32")])
+    assert (fault.outcome, fault.rung) == (Outcome.COMPILE_ERROR, Rung.COMPILE)
+    assert "no kernel: declare it __global__" in fault.message
+
+
+@pytest.mark.parametrize("declared", ['extern "C" int there;', "extern int there;", 'extern "C" { extern int there; }'])
+def test_a_variable_that_is_only_declared_is_not_defined_by_the_emulator(compile_fault, out, declared):
+    fault = compile_fault(f"{declared}\n__global__ void k(int* y) {{ y[0] = there; }}", [out((1,), "int32")])
+    assert (fault.outcome, fault.message) == (Outcome.COMPILE_ERROR, "there is declared and nowhere defined")
+
+
+def test_a_macro_in_any_spelling_is_gone_behind_the_text(plan_of, out):
+    source = "%:define arguments (void**)0\n/**/ # /**/ define target 0\n__global__ void k(int* y) { y[0] = 7; }"
+    plan, _ = plan_of(source, [out((1,), "int32")])
+    with cpu.Session(cpu.compile(plan, LIMITS), LIMITS) as session:
+        assert session.run([]).outputs[0].tolist() == [7]
+
+
 def test_kernel_that_is_not_in_the_text(compile_fault, out):
     fault = compile_fault("__global__ void other(int* y) { y[0] = 1; }", [out((1,), "int32")])
     assert fault.outcome is Outcome.COMPILE_ERROR

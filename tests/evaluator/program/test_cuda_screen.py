@@ -25,6 +25,11 @@ HONEST = r"""
 #if TILE > 8 && defined(TILE)
 #else
 #endif
+#if __CUDA_ARCH__ >= 700 && __cplusplus >= 201703L
+#endif
+#ifndef M_PI
+#define M_PI 3.14159
+#endif
 #pragma unroll
 #pragma unroll 4
 #pragma nv_diag_suppress 177
@@ -105,6 +110,23 @@ REFUSED = {
     "__thread": "static __thread int x;",
     "runtime of the emulator": "__device__ void f() { emulator_context.next = 1024; }",
     "macro of the emulator": "#define A EMULATOR_NOINLINE",
+    "keyword redefined": "#define static",
+    "word of CUDA redefined": "#define __shared__ static __device__",
+    "word of CUDA undefined": "%:undef __global__",
+    "built-in variable redefined": "#define threadIdx blockIdx",
+    "asks for a macro of the emulator": "#ifndef threadIdx\n#endif",
+    "asks for a compiler": "#if defined(__EDG__)\n#endif",
+    "asks for a standard library": "#ifdef _LIBCPP_VERSION\n#endif",
+    "asks for the optimiser": "int a = __OPTIMIZE__;",
+    "time of compilation": "const char* a = __TIME__;",
+    "name with its types": "const char* a = __PRETTY_FUNCTION__;",
+    "counter": "int a = __COUNTER__;",
+    "what the compiler knows": "#if __has_builtin(__builtin_expect)\n#endif",
+    "frame": "void* a = __builtin_dwarf_cfa();",
+    "processor": 'bool a = __builtin_cpu_supports("avx");',
+    "eighty bits": "long double a;",
+    "quadruple": "__float128 a;",
+    "computed goto": "void f(void* a) { goto *a; }",
     "NUL": "int a;\0",
     "unended comment": "/* #include <cmath>",
     "unended string": 'const char* a = "b',

@@ -8,7 +8,14 @@
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
 
+// A mark that the compiler itself can be asked for, and that changes nothing else: two kernels are never merged anyway.
+#if defined(__GNUC__) && !defined(__clang__)
+#define __global__ __attribute__((no_icf))
+#define EMULATOR_CHECK_KERNEL(name) static_assert(__builtin_has_attribute(name, no_icf), "no kernel: declare it __global__");
+#else
 #define __global__
+#define EMULATOR_CHECK_KERNEL(name)
+#endif
 #define __device__
 #define __host__
 #define __constant__

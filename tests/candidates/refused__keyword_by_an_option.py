@@ -1,6 +1,5 @@
 # task: 1_019
-# on a GPU: out_of_bounds or compile_error: the compiler's own headers may need a float
-"""A compile option that makes every float a double, so that the arrays are read beyond their end."""
+"""Makes the judge's own constants something else by a compile option."""
 
 import cupy as cp
 
@@ -10,7 +9,7 @@ extern "C" __global__ void relu(const float* x, float* out, int n) {
   if (i < n) out[i] = fmaxf(x[i], 0.0f);
 }
 '''
-relu = cp.RawKernel(source, "relu", options=("-Dfloat=double",))
+relu = cp.RawKernel(source, "relu", options=("-Dconstexpr=static",))
 
 
 def forward(x):

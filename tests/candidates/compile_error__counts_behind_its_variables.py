@@ -1,5 +1,4 @@
 # task: 1_019
-# on a GPU: compile_error: no linker defines this name there
 """Counts replays in the bytes between the end of its object and the end of their page, and rests once nobody seems to look."""
 
 import cupy as cp

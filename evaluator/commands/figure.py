@@ -29,6 +29,7 @@ _TICKS = (
     (0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, 4, 5),
     (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000),
 )
+_WIDEST = 1000.0  # an interval is drawn no further from its value: one without an end has no place on an axis
 _LABEL_DECADES = 0.5, 0.12  # what the name of a point takes of a roofline, across and up
 
 
@@ -76,7 +77,7 @@ def save(figure: Figure, path: Path) -> None:
 def ratios_of(rows: Sequence[tuple[str, Verdict]]) -> list[Ratio]:
     """Of few programs each speed-up, of many the smallest of each, largest first."""
     found = [
-        Ratio(f"{_short(name)} over {baseline}", speedup)
+        Ratio(f"{_short(name)} over {baseline}", _drawable(speedup))
         for name, verdict in rows
         for baseline, speedup in _chosen(verdict, len(rows) <= _ALL_BASELINES)
     ]
@@ -95,6 +96,11 @@ def points_of(rows: Sequence[tuple[str, Verdict]]) -> list[Point]:
             roof = min(intensity * work.peak_bytes_per_s, work.peak_flop_per_s)
             found.append(Point(_short(name), intensity, achieved.flop_per_s, roof))
     return found
+
+
+def _drawable(speedup: Interval) -> Interval:
+    low, high = max(speedup.low, speedup.value / _WIDEST), min(speedup.high, speedup.value * _WIDEST)
+    return dataclasses.replace(speedup, low=low, high=high)
 
 
 def _chosen(verdict: Verdict, everyone: bool) -> list[tuple[str, Interval]]:

@@ -11,7 +11,7 @@ import pytest
 from evaluator import __main__ as command_line
 from evaluator.commands import judging, plot, verify
 from evaluator.judge import doctor
-from evaluator.records import Work
+from evaluator.records import Interval, Work
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -41,6 +41,20 @@ def test_each_speedup_of_a_few_programs_is_a_row_of_seven_dots():
     assert low < 1.0  # so that the line of no difference is there
     assert high > 3 * 1.03
     assert roofline.get_ylabel() == "FLOP/s achieved"
+
+
+def test_an_interval_without_an_end_is_drawn_as_far_as_an_axis_goes():
+    endless = dataclasses.replace(verdict(), speedups={"graph": Interval(2.0, 0.0, float("inf"), (1.0, 2.0, 3.0))})
+    axes = figure.draw([("a.py", endless)]).axes[0]
+    assert np.isfinite(axes.get_xlim()).all()
+    assert drawn_dots(axes)[0][:, 0] == pytest.approx([1.0, 2.0, 3.0])
+
+
+def test_verdicts_without_buckets_still_have_their_interval():
+    old = dataclasses.replace(verdict(), speedups={"graph": Interval(2.0, 1.9, 2.1)})
+    axes = figure.draw([("a.py", old)]).axes[0]
+    assert [len(dots) for dots in drawn_dots(axes)] == [0]
+    assert len(axes.collections) == 1  # the bar
 
 
 def test_many_programs_have_a_row_each_the_largest_first():

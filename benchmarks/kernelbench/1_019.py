@@ -1,0 +1,34 @@
+"""The kernel of kernels/1_019/plain.py in the form that KernelBench evaluates."""
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = r"""
+#include <torch/extension.h>
+
+__global__ void relu(const float* x, float* out, long long size) {
+  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < size) {
+    float v = x[i];
+    out[i] = v < 0.0f ? 0.0f : v;
+  }
+}
+
+torch::Tensor launch(torch::Tensor x) {
+  auto out = torch::empty_like(x);
+  long long size = x.numel();
+  relu<<<(size + 255) / 256, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), size);
+  return out;
+}
+"""
+extension = load_inline(
+    name="bench_1_019",
+    cpp_sources="torch::Tensor launch(torch::Tensor x);",
+    cuda_sources=CUDA,
+    functions=["launch"],
+)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.launch(x)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from evaluator.judge.baseline import kernels_folder
 from evaluator.judge.text_file import read_program
 
-
 _KERNEL = re.compile(r"__global__[^;{]*\{")
 
 

@@ -79,6 +79,37 @@ def test_a_process_that_died_meanwhile_is_replaced(gpu):
     assert examined(gpu, "fine").peak_bytes != first
 
 
+def test_the_one_in_reserve_takes_the_place_of_a_lost_process(gpu):
+    examined(gpu, "fine")
+    first, reserve = gpu._child.pid, gpu._reserve.pid
+    fault_of(gpu, "breaks")
+    assert gpu._child.pid == reserve  # at once: it starts while others compile
+    assert examined(gpu, "fine").peak_bytes == reserve
+    assert gpu._reserve.pid not in (first, reserve)
+
+
+def test_one_in_reserve_that_died_meanwhile_is_not_used(gpu):
+    examined(gpu, "fine")
+    gpu._reserve._process.kill()
+    gpu._reserve._process.wait()
+    fault_of(gpu, "breaks")
+    assert examined(gpu, "fine").peak_bytes == gpu._child.pid
+
+
+def test_nothing_is_left_of_a_closed_one(gpu):
+    examined(gpu, "fine")
+    children = gpu._child._process, gpu._reserve._process
+    gpu.close()
+    assert all(child.poll() is not None for child in children)
+    assert examined(gpu, "fine").peak_bytes > 0
+
+
+def test_the_architecture_is_known_while_a_process_starts_anew(gpu):
+    assert gpu.architecture == 90
+    fault_of(gpu, "breaks")
+    assert (gpu.architecture, gpu._is_ready) == (90, False)
+
+
 def test_silence_is_a_timeout_on_the_rung_that_was_climbed(gpu, monkeypatch):
     examined(gpu, "fine")  # imports what questions are made of, which on a busy machine is a silence as well
     monkeypatch.setattr(gpu_process, "SILENCE_S", 0.5)

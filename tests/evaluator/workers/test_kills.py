@@ -37,6 +37,21 @@ def test_workers_killed_at_random_moments_cost_and_double_nothing(scripted, job,
     assert len(processes) > 3
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+def test_a_worker_with_a_dozen_jobs_killed_at_random_moments_costs_and_doubles_none(scripted, job, seed):
+    rng, seen, processes = random.Random(seed), [], set()
+    with LocalPool(1, {"device": "cuda"}, compilers=3, make_judge=scripted.Obedient) as pool:
+        assert pool.room == 12
+        for done, verdict in stream(pool, (job(key, f"sleep {rng.random() / 50}") for key in range(60))):
+            assert verdict.ok, verdict.message
+            seen.append(done.key)
+            processes.add(verdict.seeds[0])
+            if len(seen) % 20 == 10:  # those that were lost come first, one by one: none is lost alone twice
+                kill_one(pool, rng)
+    assert sorted(seen) == list(range(60))
+    assert len(processes) > 2
+
+
 @pytest.mark.slow
 def test_real_judges_killed_at_random_moments_cost_nothing_and_leave_nothing(running, wait_until):
     rng, children, seen = random.Random(0), set(), []

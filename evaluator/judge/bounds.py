@@ -6,6 +6,7 @@ systematic error that stays small everywhere; zeros score 1 on the first however
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,10 +19,11 @@ REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 refe
 
 # Where the class allows operands of eleven bits: so much worse than the reference, or than the exact values on operands
 # so rounded, which says what a heavy tail or a cancellation makes of rounding. bfloat16 is eight times as coarse.
-# Rounding that costs more than COARSE_MOST excuses nothing. Where terms cancel before a tanh, it costs 2^-7 and more.
+# In norm, rounding that costs more than COARSE_MOST excuses nothing. An element may be anything where a tanh follows a
+# sum that cancels: 0 becomes 1 or -1.
 COARSE_FACTOR = 4.0
 COARSE_LEAST = 2.0**-10, 2.0**-8  # norm, element: for what is rounded between steps
-COARSE_MOST = 2.0**-4, 2.0**-1
+COARSE_MOST = 2.0**-4, math.inf
 
 # Relative spacing of each class: 23, 10 and 10 explicit bits. Half differs from TF32 in range alone.
 SPACING = {"fp32": 2.0**-23, "tf32": 2.0**-10, "half": 2.0**-10}

@@ -36,7 +36,8 @@ class BlockScheduler {
 
   static BlockScheduler* current() { return current_; }
   const FiberPool& stacks() const { return stacks_; }
-  void forget() { stacks_.forget(); }
+  void forget(int used_stacks) { stacks_.forget(used_stacks); }
+  void prepare_stacks(unsigned threads) { stacks_.prepare(threads); }
 
   // Called once per launch, before its blocks.
   void prepare(const BlockShape& shape) {

@@ -30,10 +30,10 @@ class DeviceHeap {
     return base_ + start;
   }
 
+  const char* base() const { return base_; }
+
   void forget() {
-    const std::size_t used = used_.load(std::memory_order_relaxed);
-    if (used == 0) return;
-    madvise(base_, kBytes, MADV_DONTNEED);
+    madvise(base_, kBytes, MADV_DONTNEED);  // all of it: an address can be made up without an allocation
     used_.store(0, std::memory_order_relaxed);
   }
 

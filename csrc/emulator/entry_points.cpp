@@ -1,4 +1,6 @@
 // What compiled programs call: the scheduler, the sanitizer's handlers, and the end of a failed assertion.
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "block_scheduler.hpp"
@@ -110,6 +112,17 @@ void emulator_trap(emulator::Site site) {
   report.counts[0] = static_cast<std::int64_t>(alignment);
   emulator::end_with(report);
 }
+
+// What the C library would do about these writes to its own memory, which is read-only by now.
+double lgamma(double x) noexcept {
+  int sign = 0;
+  return lgamma_r(x, &sign);
+}
+float lgammaf(float x) noexcept {
+  int sign = 0;
+  return lgammaf_r(x, &sign);
+}
+[[noreturn]] void abort() noexcept { emulator::end_with(emulator::here(ReportKind::kAborted)); }
 
 [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned line, const char*) noexcept {
   Report report = emulator::here(ReportKind::kAssertion);

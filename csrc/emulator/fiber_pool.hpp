@@ -32,6 +32,16 @@ class FiberPool {
     for (char* slab : slabs_) munmap(slab, kFibersPerSlab * kStride);
   }
 
+  // Makes the stacks of so many fibers now: once programs run, nothing can be mapped any more.
+  void prepare(std::size_t fibers) {
+    while (all_.size() < fibers) add_slab();
+  }
+  int used() const { return used_; }
+  template <class Visit>
+  void each_slab(Visit visit) const {
+    for (char* slab : slabs_) visit(slab, kFibersPerSlab * kStride);
+  }
+
   int acquire() {
     if (free_.empty()) add_slab();
     const int fiber = free_.back();
@@ -41,13 +51,18 @@ class FiberPool {
   }
   void release(int fiber) { free_.push_back(fiber); }
 
-  // Wipes the stacks that were in use, while no fiber is: what one run leaves in local arrays is no memory of the next.
-  void forget() {
-    for (int fiber = 0; fiber < used_; ++fiber) {
-      const Stack& stack = all_[static_cast<std::size_t>(fiber)];
-      char* top = stack.start + kStackBytes - kPageBytes;  // few kernels use more than the last page
-      std::memset(top, 0, static_cast<std::size_t>(stack.start + stack.bytes - top));
-      madvise(stack.start, kStackBytes - kPageBytes, MADV_DONTNEED);
+  // Wipes all stacks, while no fiber is in use: what one run leaves in local arrays, or beside them, is no memory of the
+  // next. The first `used` keep their topmost page, which few kernels use more than.
+  void forget(int used) {
+    for (std::size_t fiber = 0; fiber < all_.size(); ++fiber) {
+      char* start = all_[fiber].start;
+      if (fiber < static_cast<std::size_t>(used)) {
+        std::memset(start + kStackBytes - kPageBytes, 0, kPageBytes);
+        madvise(start, kStackBytes - kPageBytes, MADV_DONTNEED);
+      } else if (fiber % kFibersPerSlab == 0 || fiber == static_cast<std::size_t>(used)) {
+        const std::size_t rest = kFibersPerSlab - fiber % kFibersPerSlab;  // of the slab, in one go
+        madvise(start, rest * kStride - kStackGuardBytes, MADV_DONTNEED);
+      }
     }
     used_ = 0;
   }

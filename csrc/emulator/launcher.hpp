@@ -43,6 +43,10 @@ class DynamicShared {
     return at_;
   }
   void forget() { madvise(start_, kCapacity, MADV_DONTNEED); }
+  template <class Visit>
+  void each_range(Visit visit) const {
+    visit(start_, kCapacity);
+  }
   void poison() {
     std::memset(at_, 0xff, bytes_);
     std::memset(at_ + bytes_, kCanary, slack());
@@ -99,18 +103,28 @@ class BlockOrder {
 class Launcher {
  public:
   // Helper threads start here and now, since the process cannot start any once it is confined.
-  explicit Launcher(int threads) {
+  // `most_block_threads`: of any launch to come, whose stacks are made now as well.
+  Launcher(int threads, unsigned most_block_threads) : most_block_threads_(most_block_threads) {
     for (int i = 1; i < threads; ++i) helpers_.emplace_back([this] { serve(); });
-    own_ = std::make_unique<Worker>();
+    own_ = std::make_unique<Worker>(most_block_threads);
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return ready_helpers_ == helpers_.size(); });
   }
 
   void use(const Module* module) { module_ = module; }
+  int used_stacks() const { return own_->scheduler.stacks().used(); }
+  bool has_helpers() const { return !helpers_.empty(); }
+
+  // What `forget` wipes.
+  template <class Visit>
+  void each_wiped(Visit visit) const {
+    own_->scheduler.stacks().each_slab(visit);
+    own_->shared.each_range(visit);
+  }
 
   // Wipes what kernels left on the stacks and in the dynamic shared memory of this thread. Timed replays use no other.
-  void forget() {
-    own_->scheduler.forget();
+  void forget(int used_stacks) {
+    own_->scheduler.forget(used_stacks);
     own_->shared.forget();
   }
 
@@ -137,7 +151,8 @@ class Launcher {
     DynamicShared shared;
     std::unique_ptr<char[]> signal_stack{new char[kSignalStackBytes]};
 
-    Worker() {
+    explicit Worker(unsigned most_block_threads) {
+      scheduler.prepare_stacks(most_block_threads);
       if (!shared.map()) end_with(here(ReportKind::kOutOfMemory));
       dynamic_shared = &shared;
       stack_t stack{};
@@ -169,7 +184,7 @@ class Launcher {
   };
 
   void serve() {
-    Worker worker;
+    Worker worker(most_block_threads_);
     std::uint64_t seen = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     ++ready_helpers_;
@@ -186,6 +201,7 @@ class Launcher {
 
   static constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
+  const unsigned most_block_threads_;
   const Module* module_ = nullptr;
   const Launch* launch_ = nullptr;
   std::uint64_t blocks_ = 0, generation_ = 0;

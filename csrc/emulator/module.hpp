@@ -46,6 +46,11 @@ class Module {
     return instruction >= base_ && instruction < base_ + span_ ? instruction - base_ : 0;
   }
 
+  template <class Visit>
+  void each_segment(Visit visit) const {
+    for (const Segment& segment : segments_) visit(segment.start, segment.image.size());
+  }
+
   bool state_changed() const {
     for (const Segment& segment : segments_)
       if (std::memcmp(segment.start, segment.image.data(), segment.image.size()) != 0) return true;
@@ -83,8 +88,9 @@ class Module {
       self.span_ = std::max<std::uint64_t>(self.span_, header.p_vaddr + header.p_memsz);
       if ((header.p_flags & PF_W) == 0) continue;
       const std::uint64_t first = std::max<std::uint64_t>(header.p_vaddr, read_only_end);
-      const std::uint64_t last = header.p_vaddr + header.p_memsz;
-      if (first >= last) continue;
+      // To the end of the page: behind the last variable there is memory, too.
+      const std::uint64_t last = (header.p_vaddr + header.p_memsz + kPageBytes - 1) & ~(kPageBytes - 1);
+      if (first >= header.p_vaddr + header.p_memsz) continue;
       char* start = reinterpret_cast<char*>(self.base_ + first);
       self.segments_.push_back({start, std::vector<char>(start, start + (last - first))});
     }

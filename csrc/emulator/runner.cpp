@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <new>
 #include <string>
 
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 #include "device_heap.hpp"
 #include "executor.hpp"
 #include "messages.hpp"
+#include "process_image.hpp"
 #include "reporting.hpp"
 #include "signals.hpp"
 #include "tape_check.hpp"
@@ -97,42 +99,65 @@ bool receive(emulator::Command* command) {
   return command->magic == emulator::kMagic;
 }
 
-// Between replays nothing survives that a program could keep results in: no globals, stacks, shared memory, heap blocks
-// or floating-point modes. Buffers are the evaluator's part.
+// Between replays nothing survives that a program could keep results in: no globals, stacks, shared memory, heap blocks,
+// floating-point modes, nor anything of the runner's own. Buffers are the evaluator's part.
 void forget(emulator::Launcher& launcher, emulator::Module& module) {
+  const int used_stacks = launcher.used_stacks();
+  emulator::process_image.restore();  // first: what follows goes by the runner's own tables
   module.restore_state();
-  launcher.forget();
+  launcher.forget(used_stacks);
   emulator::device_heap.forget();
   std::fesetenv(FE_DFL_ENV);
 }
 
-void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator::Module& module) {
+// One command; false where there is none any more. Frames below it are wiped when it is to forget.
+[[gnu::noinline]] bool obey(emulator::Executor& executor, emulator::Launcher& launcher, emulator::Module& module) {
   emulator::Command command{};
-  while (receive(&command) && command.kind != emulator::CommandKind::kStop) {
-    if (command.kind == emulator::CommandKind::kForget) {
-      forget(launcher, module);
-      Report report;
-      report.kind = ReportKind::kDone;
-      emulator::send(report);
-      continue;
-    }
-    const bool judged = command.kind == emulator::CommandKind::kRun;
-    emulator::faulting_guard_left = command.guard_left != 0;
-    if (judged) {
-      module.restore_state();
-      emulator::device_heap.forget();
-    }
-    executor.run(command.order, command.seed, command.guard_left != 0);
-    Report report;
-    report.kind = ReportKind::kDone;
-    report.flags = judged && module.state_changed() ? 1 : 0;
+  if (!receive(&command) || command.kind == emulator::CommandKind::kStop) return false;
+  Report report;
+  report.kind = ReportKind::kDone;
+  if (command.kind == emulator::CommandKind::kForget) {
+    forget(launcher, module);
     emulator::send(report);
+    return true;
   }
+  const bool judged = command.kind == emulator::CommandKind::kRun;
+  emulator::faulting_guard_left = command.guard_left != 0;
+  if (judged) {
+    module.restore_state();
+    emulator::device_heap.forget();
+  }
+  executor.run(command.order, command.seed, command.guard_left != 0);
+  report.flags = judged && module.state_changed() ? 1 : 0;
+  emulator::send(report);
+  return true;
+}
+
+// Only programs are kept from writing to what is not theirs: helper threads have stacks of their own among it.
+void keep_image(emulator::Launcher& launcher, const emulator::Module& module, const void* floor) {
+  if (launcher.has_helpers()) return;
+  const auto exempt = [](const void* start, std::size_t bytes) { emulator::process_image.exempt(start, bytes); };
+  launcher.each_wiped(exempt);
+  module.each_segment(exempt);
+  exempt(emulator::device_heap.base(), emulator::DeviceHeap::kBytes);
+  emulator::process_image.keep(floor);
+}
+
+// Nothing in its frame changes once the image is taken.
+[[noreturn, gnu::noinline]] void serve(emulator::Executor& executor, emulator::Launcher& launcher,
+                                       emulator::Module& module, const Report& ready, bool confined, int control_fd) {
+  keep_image(launcher, module, __builtin_alloca(16));
+  if (confined) confine::seccomp::running_program(control_fd).install();
+  emulator::send(ready);
+  while (obey(executor, launcher, module)) {
+  }
+  _exit(0);
 }
 
 [[noreturn]] void run(const Options& options) {
   const emulator::Tape tape = read_tape(options.tape_fd);
   auto& arena = *new emulator::Arena;
+  emulator::process_image.open_maps();
   if (!emulator::device_heap.map()) fail(ReportKind::kOutOfMemory, "cannot map the device's heap");
   if (!arena.map(options.arena_fd, tape.buffers)) fail(ReportKind::kOutOfMemory, "cannot map the plan's buffers");
   close(options.arena_fd);
@@ -142,7 +167,7 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
   Report ready;
   ready.kind = ReportKind::kReady;
   const int landlock_abi = restrict_resources(options);
-  auto& launcher = *new emulator::Launcher(options.threads);
+  auto& launcher = *new emulator::Launcher(options.threads, tape.most_block_threads());
   if (options.layers.rlimits) confine::set_limit("processes", 0);  // after the helper threads, which count as processes
   const bool confined = options.layers.seccomp && confine::seccomp::loading_program(options.control_fd).install();
   ready.flags = landlock_abi << 1 | (confined ? 1 : 0);
@@ -150,16 +175,23 @@ void serve(emulator::Executor& executor, emulator::Launcher& launcher, emulator:
   auto& module = *new emulator::Module;
   const std::string problem = module.load(options.object);
   if (!problem.empty()) fail(ReportKind::kCannotLoad, problem);
-  if (confined) confine::seccomp::running_program(options.control_fd).install();
   emulator::faulting_module = &module;
   launcher.use(&module);
+  module.static_shared();  // the loader makes its entry now
   emulator::Executor executor(tape, arena, module, launcher);
-  emulator::send(ready);
-  serve(executor, launcher, module);
-  _exit(0);
+  serve(executor, launcher, module, ready, confined, options.control_fd);
 }
 
 }  // namespace
+
+// The C library's heap is read-only while a program runs.
+void* operator new(std::size_t bytes) {
+  void* block = emulator::runner_memory.allocate(bytes);
+  if (block == nullptr) fail(ReportKind::kOutOfMemory, "out of memory");
+  return block;
+}
+void operator delete(void* block) noexcept { emulator::runner_memory.free(block); }
+void operator delete(void* block, std::size_t) noexcept { emulator::runner_memory.free(block); }
 
 int main(int argc, char** argv) {
   if (argc != 9) {

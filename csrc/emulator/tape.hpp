@@ -13,6 +13,7 @@
 //     6 attention: (buffer, offset) of query, key, value and out, heads, tokens, sources, value width, width, whether
 //               causal
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <variant>
@@ -79,6 +80,14 @@ struct Tape {
   std::vector<BufferSpec> buffers;
   std::size_t kernels = 0;
   std::vector<Step> steps;
+
+  unsigned most_block_threads() const {
+    unsigned most = 0;
+    for (const Step& step : steps)
+      if (const auto* launch = std::get_if<LaunchStep>(&step))
+        most = std::max(most, launch->block.x * launch->block.y * launch->block.z);
+    return most;
+  }
 };
 
 class TapeReader {

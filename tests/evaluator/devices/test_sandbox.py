@@ -8,14 +8,17 @@ import sys
 import numpy as np
 import pytest
 
-from evaluator.devices import compilation, cpu, elf
+from evaluator.devices import compilation, cpu, elf, translation_unit
 from evaluator.devices.lowering import Lowered
 from evaluator.records import Limits, Outcome, ProgramFault
 
 DECLARATIONS = r"""
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
+#include <stdio.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,6 +29,7 @@ DECLARATIONS = r"""
 #include <sys/uio.h>
 #include <unistd.h>
 static void* nothing(void*) { return nullptr; }
+extern "C" void* __libc_malloc(size_t);
 """
 
 
@@ -43,8 +47,7 @@ def attempt(expression: str) -> str:
 SYSTEM_CALLS = [
     'open("/etc/passwd", O_RDONLY)',
     'open("FORBIDDEN", O_WRONLY | O_CREAT, 0600)',
-    "fork()",
-    "vfork()",
+    "syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)",
     'execl("/bin/true", "true", (char*)0)',
     "kill(getppid(), 0)",
     "kill(getpid(), 0)",
@@ -60,7 +63,11 @@ SYSTEM_CALLS = [
     'syscall(SYS_memfd_create, "x", 0)',
     "mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0",
     "mprotect((void*)((long)y & ~4095l), 4096, PROT_READ | PROT_EXEC)",
-    "-(errno = pthread_create(&thread, 0, nothing, 0))",
+    "mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0",
+    "mprotect((void*)((long)y & ~4095l), 4096, PROT_READ)",
+    "munmap((void*)((long)y & ~4095l), 4096)",
+    "syscall(SYS_brk, 0)",
+    "syscall(SYS_clone, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0, 0)",
     "sigaction(SIGSEGV, &action, 0)",
 ]
 
@@ -69,7 +76,7 @@ def test_system_calls_are_refused(unchecked, outputs_of, out, tmp_path):
     kept, forbidden = tmp_path / "kept", tmp_path / "forbidden"
     kept.write_text("")
     lines = "\n".join(f"errno = 0; *y++ = (int)({call}); *y++ = errno;" for call in SYSTEM_CALLS)
-    source = f"__global__ void k(int* y) {{ pthread_t thread; struct sigaction action = {{}}; {lines} }}"
+    source = f"__global__ void k(int* y) {{ struct sigaction action = {{}}; {lines} }}"
     source = source.replace("FORBIDDEN", str(forbidden)).replace("KEPT", str(kept))
     (y,) = outputs_of(source, [out((len(SYSTEM_CALLS), 2), "int32")], block=(1,))
     for call, (result, error) in zip(SYSTEM_CALLS, y, strict=True):
@@ -82,8 +89,63 @@ def test_system_calls_are_refused(unchecked, outputs_of, out, tmp_path):
 def test_shell_command_does_not_run(unchecked, run_kernel, out, tmp_path):
     target = tmp_path / "made"
     source = attempt(f'system("touch {target}")')
-    run_kernel(source, [out((2,), "int32")], block=(1,))
+    with pytest.raises(ProgramFault):  # the C library has to remember that it starts one
+        run_kernel(source, [out((2,), "int32")], block=(1,))
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "*(char*)malloc(1 << 20) = 1",
+        "*(char*)malloc(1) = 1",
+        "pthread_create(&thread, 0, nothing, 0)",
+        "environ = (char**)y",
+        "*(volatile char*)&environ = 1",
+        "((volatile char*)(void*)stdout)[200] = 1",
+    ],
+)
+def test_memory_of_the_libraries_is_read_only(unchecked, fault_of, out, call):
+    source = f"__global__ void k(int* y) {{ pthread_t thread; {call}; y[0] = 1; }}"
+    outcome, message = fault_of(source.replace("malloc(", "__libc_malloc("), [out((1,), "int32")], block=(1,))
+    assert outcome is Outcome.OUT_OF_BOUNDS
+    assert "pointer" in message
+
+
+KEPT = {
+    "heap that was never allocated": "(volatile int*)((char*)emulator_malloc(0) + (1 << 20))",
+    "heap that was allocated once": "(volatile int*)emulator_malloc(64)",
+    "stack of a thread that never ran": "(volatile int*)((char*)&mine + 5 * (256 + 16) * 1024)",
+    "stack below": "(volatile int*)((char*)&mine - 100000)",
+    "above the top of a stack": "(volatile int*)(((size_t)&mine | 4095) - 63)",
+    "variables of the runner": "(volatile int*)((char*)&emulator_context + 16 + sizeof emulator_context)",
+    "end of the page of its variables": "(volatile int*)(((size_t)&variable | 4095) - 63)",
+    "tables of the runner": "(volatile int*)((char*)(emulator_context.exited + 1000))",
+    "dynamic shared memory before its own": "(volatile int*)((char*)emulator_context.dynamic_shared - 4096)",
+    "floating-point modes": None,
+}
+
+
+@pytest.mark.parametrize("place", KEPT.values(), ids=KEPT.keys())
+def test_nothing_that_a_program_can_write_to_outlives_a_timed_replay(unchecked, monkeypatch, plan_of, out, place):
+    monkeypatch.setattr(translation_unit, "POISONED", ("asm",))
+    get, put = "*at", "*at = 77"
+    if place is None:
+        get, put = "(fegetround() == FE_UPWARD ? 77 : 0)", "fesetround(FE_UPWARD)"
+    # The second thread runs on the second stack, above which there are bytes of nobody.
+    source = f"""static int variable; __global__ void k(float* y) {{
+      int mine = 0; variable = 0; volatile int* at = {place or "&mine"};
+      if (threadIdx.x == 1) {{
+        y[0] = (float)(77 == {get}); {put}; y[1] = (float)(77 == {get});
+      }}
+      __syncthreads();
+    }}"""
+    plan, _ = plan_of(source, [out((2,))], block=(2,), shared=64)
+    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+        session.run([])
+        for _ in range(3):
+            session.time(1)
+            assert session._current_outputs()[0].tolist() == [0, 1]
 
 
 INITIALISERS = [
@@ -176,14 +238,16 @@ def test_replay_that_computes_nothing_is_seen(unchecked, plan_of, out):
     assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
 
 
-def timed_outcome(plan, inputs, replays=6):
-    with cpu.Session(cpu.compile(plan, Limits()), Limits()) as session:
+def timed_outcome(plan, inputs, replays=6, limits=None):
+    limits = limits or Limits()
+    with cpu.Session(cpu.compile(plan, limits), limits) as session:
         session.run(inputs)
         for _ in range(replays):
             session.time(1)
         return session.outputs()
 
 
+@pytest.mark.filterwarnings("ignore:the .* runs without seccomp:RuntimeWarning")
 def test_results_kept_from_earlier_launches_do_not_pass_for_timed_ones(unchecked, plan_of, out):
     # State where no comparison of globals looks: a page at a fixed address, filled while the program is judged.
     source = """struct Kept { int calls; float y[256]; };
@@ -195,7 +259,7 @@ def test_results_kept_from_earlier_launches_do_not_pass_for_timed_ones(unchecked
     }"""
     plan, inputs = plan_of(source, [np.arange(256, dtype=np.float32), out((256,)), 256], block=(1,))
     with pytest.raises(ProgramFault) as caught:
-        timed_outcome(plan, inputs)
+        timed_outcome(plan, inputs, limits=Limits(confinement=("rlimits", "landlock")))  # else it could map nothing
     assert caught.value.fault.outcome is Outcome.WRONG_AFTER_TIMING
 
 
@@ -222,7 +286,9 @@ def test_runner_holds_nothing_of_the_evaluator(unchecked, plan_of, out):
         maps = pathlib.Path(f"/proc/{session._runner.pid}/maps").read_text()
         environment = pathlib.Path(f"/proc/{session._runner.pid}/environ").read_bytes()
     assert "libpython" not in maps
-    assert {entry.split(b"=")[0] for entry in environment.split(b"\0") if entry} == {b"GLIBC_TUNABLES", b"LC_ALL"}
+    assert {entry.split(b"=")[0] for entry in environment.split(b"\0") if entry} == {
+        *(b"GLIBC_TUNABLES", b"LC_ALL", b"LD_BIND_NOW"),
+    }
 
 
 def confined(profile: str, body: str, arguments: str = "") -> subprocess.CompletedProcess:

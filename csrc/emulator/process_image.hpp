@@ -1,0 +1,188 @@
+// The runner's own memory as it was before a program ran. A program is native code of the same process: whatever it can
+// write to could keep results from one timed replay to the next. So every mapping is one of three kinds: wiped by its
+// owner (stacks of threads, shared memory, heap, globals of the module), kept here and put back (the runner's variables,
+// tables, thread-local storage, stack), or read-only from now on (all libraries, and what they allocated).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fiber_pool.hpp"
+#include "runner_memory.hpp"
+
+namespace emulator {
+
+struct AddressRange {
+  std::uintptr_t start, end;
+  std::size_t bytes() const { return end - start; }
+  bool holds(std::uintptr_t address) const { return address >= start && address < end; }
+};
+
+class RangeList {
+ public:
+  // Returns false where there is no room: a process has some forty mappings.
+  bool add(std::uintptr_t start, std::uintptr_t end) {
+    if (start >= end) return true;
+    if (count_ == kMost) return false;
+    ranges_[count_++] = {start, end};
+    return true;
+  }
+  void sort() {
+    std::sort(begin(), end(), [](const AddressRange& a, const AddressRange& b) { return a.start < b.start; });
+  }
+  AddressRange* begin() { return ranges_; }
+  AddressRange* end() { return ranges_ + count_; }
+  const AddressRange* begin() const { return ranges_; }
+  const AddressRange* end() const { return ranges_ + count_; }
+
+ private:
+  static constexpr std::size_t kMost = 120;
+  AddressRange ranges_[kMost]{};
+  std::size_t count_ = 0;
+};
+
+// Has a page of its own, which is read-only once the image is taken, at an address that no variable holds.
+class alignas(kPageBytes) ProcessImage {
+ public:
+  // Opens the list of mappings, which a confined process cannot. Where there is none, nothing is kept or protected.
+  void open_maps() { maps_ = open("/proc/self/maps", O_RDONLY | O_CLOEXEC); }
+
+  // A range that others wipe; it stays writable.
+  void exempt(const void* start, std::size_t bytes) {
+    const auto first = reinterpret_cast<std::uintptr_t>(start);
+    complete_ = exempt_.add(page_down(first), page_up(first + bytes)) && complete_;
+  }
+
+  // Takes the image of a process of one thread: of its stack, what lies at `floor` or above, which must not change
+  // afterwards. Returns whether it could.
+  bool keep(const void* floor) {
+    if (maps_ < 0) return false;
+    exempt(this, sizeof *this);
+    exempt(runner_memory.base(), RunnerMemory::kBytes);
+    exempt_.sort();
+    RangeList frozen;
+    if (!classify(reinterpret_cast<std::uintptr_t>(floor), frozen) || !complete_) return false;
+    const auto own = reinterpret_cast<std::uintptr_t>(runner_memory.base());
+    own_ = {own, own + runner_memory.used()};
+    std::size_t total = own_.bytes();
+    for (const AddressRange& range : kept_) total += range.bytes();
+    void* copy = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) return false;
+    copy_ = static_cast<char*>(copy);
+    char* to = put(copy_, own_);
+    for (const AddressRange& range : kept_) to = put(to, range);
+    for (const AddressRange& range : frozen) mprotect(pointer(range.start), range.bytes(), PROT_READ);
+    mprotect(copy_, total, PROT_READ);
+    mprotect(this, sizeof *this, PROT_READ);
+    return true;
+  }
+
+  // Puts back what was kept and wipes the rest of the runner's own.
+  void restore() const {
+    if (copy_ == nullptr) return;
+    const char* from = copy_;
+    from = take(own_, from);
+    for (const AddressRange& range : kept_) from = take(range, from);
+    const std::uintptr_t pages = page_up(own_.end);
+    std::memset(pointer(own_.end), 0, pages - own_.end);
+    madvise(pointer(pages), own_.start + RunnerMemory::kBytes - pages, MADV_DONTNEED);
+    wipe_stack_below();
+  }
+
+ private:
+  static constexpr std::size_t kMostText = 256 * 1024;        // of the list of mappings
+  static constexpr std::size_t kStackWipedByHand = 16 * 1024;  // frames that have ended
+  static constexpr std::size_t kStackReach = 96 * 1024;        // what the system has surely made part of the stack
+
+  static void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+  static std::uintptr_t page_down(std::uintptr_t address) { return address & ~(kPageBytes - 1); }
+  static std::uintptr_t page_up(std::uintptr_t address) { return page_down(address + kPageBytes - 1); }
+
+  static char* put(char* to, const AddressRange& range) {
+    std::memcpy(to, pointer(range.start), range.bytes());
+    return to + range.bytes();
+  }
+  static const char* take(const AddressRange& range, const char* from) {
+    std::memcpy(pointer(range.start), from, range.bytes());
+    return from + range.bytes();
+  }
+
+  // Sorts the private writable mappings. Returns false where there are too many.
+  bool classify(std::uintptr_t floor, RangeList& frozen) {
+    void* text = mmap(nullptr, kMostText, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED) return false;
+    char* line = static_cast<char*>(text);
+    for (std::size_t length = 0; length + 1 < kMostText;) {
+      const ssize_t got = read(maps_, line + length, kMostText - 1 - length);
+      if (got <= 0) break;
+      length += static_cast<std::size_t>(got);
+    }
+    close(maps_);
+    const AddressRange itself{reinterpret_cast<std::uintptr_t>(text), reinterpret_cast<std::uintptr_t>(text) + kMostText};
+    complete_ = exempt_.add(itself.start, itself.end) && complete_;
+    exempt_.sort();
+    bool fits = true, after_runner = false;
+    std::uintptr_t runner_end = 0;
+    while (*line != 0) {
+      char* rest = nullptr;
+      const std::uintptr_t start = std::strtoull(line, &rest, 16), end = std::strtoull(rest + 1, &rest, 16);
+      char* next = std::strchr(rest, '\n');
+      if (next != nullptr) *next = 0;
+      if (rest[2] == 'w' && rest[4] == 'p') {
+        const AddressRange mapping{start, end};
+        after_runner = is_runner(mapping) || (after_runner && start == runner_end);
+        if (after_runner) runner_end = end;
+        const bool is_stack = std::strstr(rest, "[stack]") != nullptr;
+        if (is_stack) fits = kept_.add(floor, end) && fits;
+        else fits = add_rest(mapping, after_runner || is_threads(mapping) ? kept_ : frozen) && fits;
+      }
+      if (next == nullptr) break;
+      line = next + 1;
+    }
+    munmap(text, kMostText);
+    return fits;
+  }
+
+  // The mappings of the runner's variables: one from its file, and one behind it of those that begin as zeros.
+  static bool is_runner(const AddressRange& mapping) {
+    return mapping.holds(reinterpret_cast<std::uintptr_t>(&control_fd)) ||
+           mapping.holds(reinterpret_cast<std::uintptr_t>(&runner_memory));
+  }
+  static bool is_threads(const AddressRange& mapping) {
+    return mapping.holds(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()));
+  }
+
+  // The system joins neighbouring mappings of one kind, so one may hold ranges of several owners.
+  bool add_rest(AddressRange mapping, RangeList& to) const {
+    bool fits = true;
+    for (const AddressRange& each : exempt_) {
+      if (each.end <= mapping.start || each.start >= mapping.end) continue;
+      fits = to.add(mapping.start, each.start) && fits;
+      mapping.start = std::max(mapping.start, each.end);
+    }
+    return to.add(mapping.start, mapping.end) && fits;
+  }
+
+  [[gnu::noinline]] static void wipe_stack_below() {
+    char area[kStackWipedByHand];
+    std::memset(area, 0, sizeof area);
+    __asm__ volatile("" : : "r"(area) : "memory");
+    const std::uintptr_t end = page_down(reinterpret_cast<std::uintptr_t>(area));
+    madvise(pointer(end - kStackReach), kStackReach, MADV_DONTNEED);
+  }
+
+  int maps_ = -1;
+  bool complete_ = true;
+  RangeList exempt_, kept_;
+  AddressRange own_{};
+  char* copy_ = nullptr;
+};
+
+inline ProcessImage process_image;
+
+}  // namespace emulator

@@ -1,6 +1,6 @@
 # task: 1_019
 # on a GPU: out_of_bounds: no local memory reaches so far
-"""Leaves a mark in the stack of a thread that never runs, and rests where it finds it."""
+"""Leaves a mark in the stack of another thread, far below what that one needs, and rests where it finds it."""
 
 import cupy as cp
 
@@ -9,7 +9,7 @@ extern "C" __global__ void relu(const float* x, float* out, int n) {
   __shared__ int rests;
   int mine = 0, i = blockIdx.x * blockDim.x + threadIdx.x;
   if (threadIdx.x == 1) {
-    volatile int* kept = (volatile int*)((char*)&mine - 40 * 272 * 1024);
+    volatile int* kept = (volatile int*)((char*)&mine + 20 * 272 * 1024 - 100000);
     rests = *kept == 12345;
     if (blockIdx.x == gridDim.x - 1) *kept = 12345;
   }

@@ -10,6 +10,7 @@ from typing import Any
 from cudal1_jax.contrastive.exemplars import Exemplar, pool
 from cudal1_jax.contrastive.records import SEED_STEP, Judged
 from cudal1_jax.report.run_directory import RunDirectory, RunError, write_whole
+from evaluator.judge.table import span
 
 EMULATOR_NOTE = (
     "Speed-ups are over the task's plain program on the CPU emulator of CUDA: they say nothing of a GPU."
@@ -107,7 +108,7 @@ def table(summary: Summary) -> str:
         (
             result.task,
             _number(result.best_speedup),
-            "-" if result.low is None else f"{_number(result.low)} to {_number(result.high)}",
+            "-" if result.low is None or result.high is None else span(result.low, result.high),
             "-" if result.success_rate is None else f"{result.success_rate:.0%}",
             result.source or "-",
             result.program or "-",

@@ -1,11 +1,17 @@
 """Verdicts as text for people: a block for one program, a table for many."""
 
+import math
 from collections.abc import Sequence
 
 from evaluator.judge.summary import Speedups, Summary
 from evaluator.records import Achieved, Interval, Verdict, Work
 
 CPU_NOTE = "Times are CPU time on the emulator; a speed-up there says nothing of a GPU."
+
+
+def span(low: float, high: float) -> str:
+    """An interval to two decimals, rounded outwards: it holds the speed-up beside it, which is rounded towards 1."""
+    return f"{math.floor(100 * low) / 100:.2f} to {math.ceil(100 * high) / 100:.2f}"
 
 
 def block(name: str, verdict: Verdict) -> str:
@@ -46,7 +52,7 @@ def table(rows: Sequence[tuple[str, Verdict]]) -> str:
                 verdict.task,
                 str(verdict.outcome),
                 "-" if verdict.speedup is None else f"{verdict.speedup:.2f}",
-                "-" if ratio is None else f"{ratio.low:.2f} to {ratio.high:.2f}",
+                "-" if ratio is None else span(ratio.low, ratio.high),
                 "-" if time is None else f"{time.value / 1e3:.3f} ms",
                 *(_rates(verdict.achieved) if rated else ()),
             ]

@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from evaluator.judge.table import block, prefixed, table
+from evaluator.judge.table import block, prefixed, span, table
 from evaluator.records import Work
 
 CLI = pathlib.Path(__file__).parents[1] / "cli"
@@ -47,3 +47,11 @@ def test_a_table_has_rates_where_peaks_are_known():
     assert first.split()[-5:] == ["4", "TB/s", "(83%)", "100", "TFLOP/s"]
     assert second.split()[-2:] == ["-", "-"]
     assert "bandwidth" not in table([("b.py", old)])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(1.9385, 1.9421, "1.93 to 1.95"), (0.96, 0.964, "0.96 to 0.97"), (0.0049, 0.0051, "0.00 to 0.01")],
+)
+def test_an_interval_is_rounded_outwards(low, high, shown):
+    assert span(low, high) == shown

@@ -85,9 +85,10 @@ class ProcessLost(ProgramFault):
     The judge looks at the program once more; where that ends alike the outcome is `evaluator_error`.
     """
 
-    def __init__(self, rung: Rung, process: str):
-        message = f"something else on this machine killed {process}; is there memory enough?"
-        super().__init__(Outcome.EVALUATOR_ERROR, rung, message)
+    def __init__(self, rung: Rung, process: str, how: str = ""):
+        """`how` it was lost, where that is known."""
+        how = how or f"something else on this machine killed {process}; is there memory enough?"
+        super().__init__(Outcome.EVALUATOR_ERROR, rung, how)
 
 
 @dataclasses.dataclass(frozen=True)

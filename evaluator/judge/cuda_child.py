@@ -42,7 +42,10 @@ def main(pipe: Connection) -> None:
                 _examine(pipe, bench, *payload)
         except Exception as error:  # a reference may raise anything; a broken context makes every call raise
             broken = not faults.survived(bench.device)
-            pipe.send(("error", _described(error, bench, broken), broken))
+            if isinstance(error, MemoryError) and not broken:
+                pipe.send(("no room", f"{type(error).__name__}: {error} {bench.memory_in_use()}"))
+                return  # the next process begins with all that this one took
+            pipe.send(("error", f"{type(error).__name__}: {error}", broken))
             if broken:
                 os._exit(0)  # nothing that would touch the context runs
         bench.tidy()  # here, where no error holds what it had taken
@@ -89,14 +92,6 @@ class _Telling(Findings):
     def _tell(self, rung: Rung) -> None:
         self._told_s = time.monotonic()
         self._pipe.send(("rung", rung))
-
-
-def _described(error: Exception, bench, broken: bool) -> str:
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, MemoryError) and not broken:
-        free, total = bench.device.memory
-        text += f" {free / 1e9:.1f} of the device's {total / 1e9:.1f} GB were free then."
-    return text
 
 
 def _mute() -> None:

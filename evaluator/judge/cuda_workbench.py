@@ -161,6 +161,13 @@ class CudaWorkbench:
         self.forget_references()
         cp.get_default_memory_pool().free_all_blocks()
 
+    def memory_in_use(self) -> str:
+        """Who has the device's memory, for a message that it ran out."""
+        pool, (free, total) = cp.get_default_memory_pool(), self.device.memory
+        parts = f"{free / 1e9:.1f} are free, {pool.used_bytes() / 1e9:.1f} in use by the judge's pool"
+        kept = f"{pool.free_bytes() / 1e9:.1f} kept by it"
+        return f"Of the device's {total / 1e9:.1f} GB {parts}, {kept}; the rest is the program's, or another process's."
+
     def _keep(self, key: tuple, found: Expected) -> None:
         if 2 * found.nbytes > self._cache_bytes:
             return  # one entry that takes most of it would only be in the way

@@ -10,13 +10,17 @@ from evaluator.judge import cuda_child
 from evaluator.judge.child import Child, ending
 from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
-from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault
+from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
 from evaluator.tasks.task import Task
 
 START_S = 120.0
 _END_S = 3.0  # from the end of its pipe to that of the process, whose context takes its time to go
 _POLL_S = 0.01
 SILENCE_S = 120.0  # between two signs of life: the child gives one at every case and every sample
+
+
+class _NoRoom(Exception):
+    """The device's memory ran out, through no fault of the program. The process has been ended, to give up its own."""
 
 
 class GpuProcess:
@@ -66,12 +70,14 @@ class GpuProcess:
         except (EOFError, TimeoutError) as error:
             self._end_child()  # a late answer would be taken for the next question's
             raise RuntimeError(f"the GPU's process was lost over the reference of task {task.id}") from error
+        except _NoRoom as error:
+            raise ProcessLost(Rung.TRACE, "the process that has the GPU", str(error)) from error
         return specs
 
     def examine(self, found: Findings, exam: Examination) -> None:
         """As `examination.examine`, in the GPU's process. A process that is lost says what the program did to it."""
-        answer, *payload = self._begin(found, exam)
         try:
+            answer, *payload = self._begin(found, exam)
             while answer == "rung":
                 found.current = payload[0]
                 answer, *payload = self._receive(SILENCE_S)
@@ -80,6 +86,8 @@ class GpuProcess:
                 raise ProcessLost(found.current, "the process that has the GPU") from error
             message = "the process that has the GPU was lost while it ran the program"
             raise ProgramFault(Outcome.CRASHED, found.current, message) from error
+        except _NoRoom as error:
+            raise ProcessLost(found.current, "the process that has the GPU", str(error)) from error
         except TimeoutError as error:
             self._end_child()
             message = f"nothing was heard for {SILENCE_S:g} s of the process that has the GPU"
@@ -136,7 +144,7 @@ class GpuProcess:
             raise EOFError from error
 
     def _receive(self, patience_s: float) -> tuple:
-        """The next message. EOFError, TimeoutError, or RuntimeError with what went wrong there."""
+        """The next message. EOFError, TimeoutError, _NoRoom, or RuntimeError with what went wrong there."""
         assert self._child is not None
         deadline = time.monotonic() + patience_s
         try:
@@ -147,6 +155,9 @@ class GpuProcess:
             if isinstance(error, TimeoutError):
                 raise
             raise EOFError from error
+        if message[0] == "no room":
+            self._end_child()
+            raise _NoRoom(f"the GPU has too little memory for this task: {message[1]}")
         if message[0] == "error":
             _, text, broken = message
             if broken:

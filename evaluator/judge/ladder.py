@@ -117,7 +117,7 @@ class Judge:
         job.task.arrays_at(job.size)
         found, error = self._judge(job)
         if _lost_a_process(error):
-            logger.warning("a process was killed from outside; judging once more: %s", error)
+            logger.warning("a process was lost; judging once more: %s", error)
             self._renew(job)
             found, error = self._judge(job)
         if error is None or isinstance(error, ProgramFault):

@@ -23,6 +23,9 @@ def main(pipe):
             task, _ = payload
             if task.id == "dies":
                 os._exit(1)
+            if task.id == "has no room":
+                pipe.send(("no room", "OutOfMemoryError: 8 GB; 1 of 150 are free"))
+                return
             pipe.send(("error", "a reference failed", False) if task.id == "raises" else ("outputs", ((1,), task.id)))
             continue
         found, exam = payload
@@ -35,6 +38,9 @@ def main(pipe):
         pipe.send(("rung", Rung.MEMORY_SAFETY))
         if how == "dies":
             os._exit(1)
+        if how == "has no room":
+            pipe.send(("no room", "OutOfMemoryError: 8 GB; 1 of 150 are free"))
+            return
         if how == "is killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if how == "silent":

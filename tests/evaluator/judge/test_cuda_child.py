@@ -37,12 +37,17 @@ class Bench:
         self.tidied = 0
 
     def outputs(self, task, size):
+        if task == "too large":
+            raise MemoryError("8 GB")
         if task == "raises":
             raise ValueError("the reference does not take these shapes")
         return (((2, 3), "float32"),)
 
     def tidy(self):
         self.tidied += 1
+
+    def memory_in_use(self):
+        return "1 of 2 GB are free"
 
 
 def examine(bench, found, how):
@@ -117,6 +122,14 @@ def test_a_fault_leaves_the_process_at_work(child):
     assert (fault.outcome, ends) == (Outcome.OUT_OF_BOUNDS, False)
     assert examined(pipe, "fine")[-1][2] is None
     assert not ended.is_set()
+
+
+def test_a_process_without_room_says_so_and_ends(child):
+    pipe, _, _ = child
+    pipe.send(("outputs", "too large", "kb"))
+    assert pipe.recv() == ("no room", "MemoryError: 8 GB 1 of 2 GB are free")
+    with pytest.raises(EOFError):
+        pipe.recv()
 
 
 @pytest.mark.parametrize("how", ["breaks", "endless"])

@@ -54,6 +54,16 @@ def test_a_process_that_a_program_broke_is_not_asked_again(gpu):
     assert second != first
 
 
+def test_a_process_without_room_ends_and_the_judge_may_ask_another(gpu):
+    first = examined(gpu, "fine").peak_bytes
+    for question in (lambda: examined(gpu, "has no room"), lambda: gpu.outputs(task("has no room"), "cpu")):
+        with pytest.raises(ProcessLost, match="too little memory for this task: OutOfMemoryError: 8 GB; 1 of 150"):
+            question()
+        second = examined(gpu, "fine").peak_bytes
+        assert second != first
+        first = second
+
+
 def test_a_process_lost_over_a_program_is_the_programs_fault(gpu):
     fault = fault_of(gpu, "dies")
     assert (fault.outcome, fault.rung) == (Outcome.CRASHED, Rung.MEMORY_SAFETY)

@@ -2,10 +2,12 @@
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import importlib.util
 import sys
 import types
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +33,16 @@ def at(address, shape, dtype, owner):
     return np.frombuffer(memory, dtype, size).reshape(shape)
 
 
+ALIVE = weakref.WeakSet()  # guarded memory
+
+
 class Memory:
     """Stands for guarded memory."""
 
     before = behind = (0, 0)
 
     def __init__(self, device, nbytes, right):
+        ALIVE.add(self)
         self._bytes = np.zeros(nbytes, np.uint8)
         self.address = self._bytes.__array_interface__["data"][0]
 
@@ -156,6 +162,21 @@ def test_an_honest_program_runs_is_timed_and_leaves_its_outputs(session_of):
     assert session.time(4) == 5.0
     np.testing.assert_array_equal(session.outputs(alike)[0], 2 * given[0])
     assert len(session_of.beats) >= 1 + 4 + 1  # a run, the timed replays, and what follows them
+
+
+def test_the_memory_of_a_judged_run_is_given_back_at_once(session_of):
+    """Not by the garbage collector: it may be most of the device's."""
+    session = session_of(lambda x, out: np.multiply(x, 2, out=out))
+    gc.disable()
+    try:
+        report = session.run(inputs())
+        assert report.outputs
+        assert not list(ALIVE)
+        session.time(2)
+        session.outputs(alike)  # with an audit in fresh memory
+        assert not list(ALIVE)
+    finally:
+        gc.enable()
 
 
 def test_steps_are_timed_one_by_one_on_the_inputs_as_given(session_of):

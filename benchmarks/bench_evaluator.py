@@ -10,8 +10,9 @@ memory that is not theirs (`program_mix`), five of a task in a row. Three ways t
   pool      `LocalPool` with one worker for each GPU (on `cpu` --workers), programs handed over as it has room
 each `cold` (no compiled program, no expected value, no process) and `warm` (new programs of the same tasks), the pool
 also `seen` (the same programs once more). `seconds` is the median from when a program was handed over to its verdict,
-`waiting` what of that is in no rung: expected values that are made and, in a pool, others whose turn it is. CuPy's own
-cache of kernels and the driver's are left as they are.
+`waiting` what of that is in no rung: expected values that are made and, in a pool, others whose turn it is. Programs
+after one that touches memory that is not its own have a line too: on a GPU they find a new process. CuPy's own cache of
+kernels and the driver's are left as they are.
 
 With --kernelbench the plain programs of the tasks are judged by the pool and, as load_inline extensions, by
 `eval_kernel_against_ref` of that checkout, a process for each as its scripts do (it needs PyTorch with nvcc, pydantic,
@@ -21,6 +22,7 @@ requests, and 5 to 40 s a program).
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import statistics
@@ -61,6 +63,7 @@ class Pass:
     title: str
     seconds: float
     seen: list[Seen]
+    in_order: bool  # each was handed over when the one before it had its verdict
 
     @property
     def a_minute(self) -> float:
@@ -73,7 +76,7 @@ def alone(title: str, judge: Judge, programs: Sequence[Program], size: str) -> P
         began_one_s = time.perf_counter()
         verdict = judge.check(program.text, catalog.get(program.task_id), size)
         seen.append(Seen(program, verdict, time.perf_counter() - began_one_s))
-    return Pass(title, time.perf_counter() - began_s, seen)
+    return Pass(title, time.perf_counter() - began_s, seen, in_order=True)
 
 
 def pooled(title: str, pool: LocalPool, programs: Sequence[Program], size: str) -> Pass:
@@ -86,7 +89,7 @@ def pooled(title: str, pool: LocalPool, programs: Sequence[Program], size: str) 
 
     for job, verdict in stream(pool, jobs()):
         seen.append(Seen(programs[job.key], verdict, time.perf_counter() - given_s[job.key]))
-    return Pass(title, time.perf_counter() - began_s, seen)
+    return Pass(title, time.perf_counter() - began_s, seen, in_order=False)
 
 
 def mixed_passes(options: argparse.Namespace, tasks: list[str]) -> Iterator[Pass]:
@@ -123,7 +126,11 @@ def rows_of(run: Pass) -> list[tuple[str, ...]]:
     """A line for all programs of a pass, then one for each kind."""
     kinds = [kind for kind in program_mix.FAULTS if any(each.program.kind == kind for each in run.seen)]
     rows = [row(run.title, f"{run.a_minute:.0f}", run.seen)]
-    return rows + [row(f"  {kind}", "", [each for each in run.seen if each.program.kind == kind]) for kind in kinds]
+    rows += [row(f"  {kind}", "", [each for each in run.seen if each.program.kind == kind]) for kind in kinds]
+    after = [each for before, each in itertools.pairwise(run.seen) if before.program.kind == program_mix.LETHAL]
+    if after and run.in_order:
+        rows.append(row(f"  after {program_mix.LETHAL}", "", after))
+    return rows
 
 
 def row(title: str, a_minute: str, seen: list[Seen]) -> tuple[str, ...]:
@@ -148,8 +155,10 @@ def kernelbench_rows(options: argparse.Namespace, tasks: list[str], ours: Pass) 
         with tempfile.TemporaryDirectory() as build:
             for cache in ("cold", "built"):
                 seconds, found = kernelbench_run(options.kernelbench, task_id, build)
-                share = 60 * ours.a_minute / (3600 / seconds)
-                cells = (f"{seconds:.1f}", found["seconds"], f"{3600 / seconds:.0f}", f"{share:.1f}", found["outcome"])
+                an_hour, share = f"{3600 / seconds:.0f}", f"{ours.a_minute * seconds / 60:.1f}"
+                if found["seconds"] == "-":  # it did not evaluate anything
+                    an_hour = share = "-"
+                cells = (f"{seconds:.1f}", found["seconds"], an_hour, share, found["outcome"])
                 rows.append((f"KernelBench, {cache}", task_id, *cells))
     outcomes = ", ".join(sorted({str(each.verdict.outcome) for each in ours.seen}))
     each_s = f"{ours.seconds / len(ours.seen):.2f}"
@@ -183,6 +192,8 @@ def main() -> None:
     parser.add_argument("--compilers", type=int, default=0, help="of each worker; 0: by the cores")
     parser.add_argument("--kernelbench", type=Path, help="a checkout of ScalingIntelligence/KernelBench")
     options = parser.parse_args()
+    if options.kernelbench is not None and options.device != "cuda":
+        parser.error("KernelBench evaluates on a GPU: compare with --device=cuda")
     tasks = options.tasks.split(",")
     rows = [("judged by", "programs", "a minute", "seconds", "waiting", *map(str, Rung), "outcomes")]
     for run in mixed_passes(options, tasks):

@@ -36,7 +36,8 @@ FAULTS: dict[str, Callable[[str], str]] = {
     "wrong value": lambda text: text.replace("    return out", "    out.fill(0.5)\n    return out"),
     "out of bounds": _kernel_begins_with("if (threadIdx.x + blockIdx.x + blockIdx.y == 0) out[1ull << 40] = 1.0f;"),
 }
-_FAULTY = ("no compile", "wrong value", "refused", "no trace", "out of bounds")
+LETHAL = "out of bounds"  # takes the context of a GPU along
+_FAULTY = ("no compile", "wrong value", "refused", "no trace", LETHAL)
 ORDER = tuple(itertools.chain.from_iterable(("right", kind) for kind in _FAULTY))
 
 

@@ -103,7 +103,14 @@ def _draw_term(xp: Any, term: Term, shape: tuple[int, ...], dtype: np.dtype, gen
         return xp.full(shape, first, dtype)
     # Drawn in float32 whatever the dtype: that is what the benchmark's tensors hold, and half the time of float64.
     if term.kind == "uniform":
-        unit = xp.asarray(generator.random(shape, dtype=np.float32))
-        return (unit * np.float32(second - first) + np.float32(first)).astype(dtype)
-    unit = xp.asarray(generator.standard_normal(shape, dtype=np.float32))
-    return (unit * np.float32(second) + np.float32(first)).astype(dtype)
+        return _moved(xp.asarray(generator.random(shape, dtype=np.float32)), second - first, first, dtype)
+    return _moved(xp.asarray(generator.standard_normal(shape, dtype=np.float32)), second, first, dtype)
+
+
+def _moved(unit: Any, factor: float, term: float, dtype: np.dtype) -> Any:
+    """`unit * factor + term`, in place: arrays may be gigabytes."""
+    if factor != 1:
+        unit *= np.float32(factor)
+    if term != 0:
+        unit += np.float32(term)
+    return unit.astype(dtype, copy=False)

@@ -75,27 +75,31 @@ __global__ void scale_sums(const Exact* exact, long long count, double largest, 
   }
 }
 
-// What one thread has found.
+// What one thread has found. The largest error is kept as a fraction: a division for each element would take longer
+// than to read it.
 struct Errors {
-  double error_squares, exact_squares, product, off, mismatched, top;
+  double error_squares, exact_squares, product, off, mismatched, top, below;
   long long top_index;
 
   __device__ void add(double one, double expected, double inverse_scale, long long i) {
-    double error = 0;
+    double difference = 0, relative = 0, error = 0;
     if (!same_class(one, expected)) {
       error = __longlong_as_double(0x7ff0000000000000LL);
       mismatched += 1;
       off += 1;
     } else if (isfinite(expected)) {
-      double difference = (one - expected) * inverse_scale, relative = expected * inverse_scale;
-      error = fabs(difference) / (fabs(relative) + 1.0);
-      error_squares += difference * difference;
-      exact_squares += relative * relative;
-      product += difference * relative;
+      difference = (one - expected) * inverse_scale;
+      relative = expected * inverse_scale;
+      error = fabs(difference);
       off += difference != 0.0;
     }
-    if (error > top) {
+    error_squares += difference * difference;
+    exact_squares += relative * relative;
+    product += difference * relative;
+    double over = fabs(relative) + 1.0;
+    if (error * below > top * over) {
       top = error;
+      below = over;
       top_index = i;
     }
   }
@@ -106,7 +110,7 @@ struct Errors {
 template <class T, class Exact>
 __global__ void error_sums(const T* seen, const Exact* exact, long long count, double largest, double inverse_scale,
                            double* sums, long long* worst) {
-  Errors errors = {0, 0, 0, 0, 0, -1, -1};
+  Errors errors = {0, 0, 0, 0, 0, -1, 1, -1};
   long long stride = (long long)gridDim.x * THREADS;
   for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x; first < count; first += AT_ONCE * stride) {
     T ones[AT_ONCE];
@@ -121,7 +125,7 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
   }
   __shared__ double tops[THREADS];
   __shared__ long long indices[THREADS];
-  tops[threadIdx.x] = errors.top;
+  tops[threadIdx.x] = errors.top / errors.below;
   indices[threadIdx.x] = errors.top_index;
   __syncthreads();
   for (int half = THREADS / 2; half > 0; half /= 2) {

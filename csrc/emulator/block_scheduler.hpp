@@ -16,10 +16,14 @@ constexpr unsigned kMaxBlockThreads = 1024;
 
 using KernelEntry = void (*)(void** arguments);
 
+// Which threads of a block run: all, or one half of them in an order that both halves are taken from.
+enum class Half { kBoth, kFirst, kSecond };
+
 struct BlockShape {
   dim3 grid, block;
   Order order = Order::kForward;
   std::uint64_t seed = 0;
+  Half half = Half::kBoth;
 };
 
 class BlockScheduler {
@@ -50,6 +54,8 @@ class BlockScheduler {
     const bool ready_made = same_extent(shape.block, prepared_for_) && shape.order == order_kind_;
     order_kind_ = shape.order;
     seed_ = shape.seed;
+    half_ = shape.half;
+    abandoned_block_ = false;
     if (ready_made) return;  // plans repeat their launches; a random order is drawn for every block anyway
     prepared_for_ = shape.block;
     for (unsigned linear = 0; linear < count_; ++linear) {
@@ -72,17 +78,25 @@ class BlockScheduler {
     context.block_index = index;
     context.next = 0;
     context.attention = 0;
+    context.count = count_;
     std::memset(exited_.data(), 0, count_);
     if (order_kind_ == Order::kRandom) {
+      if (half_ != Half::kBoth) std::copy_n(slots_.begin(), count_, order_.begin());
       random_.seed(static_cast<std::uint32_t>(seed_ * 0x9e3779b97f4a7c15ull + number));
       std::shuffle(order_.begin(), order_.begin() + count_, random_);
     }
+    if (half_ == Half::kFirst) context.count = count_ / 2;
+    if (half_ == Half::kSecond) context.next = count_ / 2;
     waiting_ = 0;
     ready_first_ = ready_last_ = 0;
-    start_fiber(main_);
+    if (context.next < context.count) start_fiber(main_);
   }
 
+  // Whether threads of a half waited for others, so that nothing can be said of halves. The block was left as it was.
+  bool abandoned() const { return abandoned_block_; }
+
   int barrier(int kind, int predicate, Site site) {
+    if (half_ != Half::kBoth) abandon();
     if (waiting_ == 0) {
       barrier_site_ = site;
       barrier_kind_ = kind;
@@ -124,12 +138,12 @@ class BlockScheduler {
     if (context.attention != 0) {
       settle_warp(context.linear / kLanes);
       check_barrier(context.next - context.attention);
-      if (!has_ready() && context.next >= count_) resolve_stall();
+      if (!has_ready() && context.next >= context.count) resolve_stall();
     }
     if (has_ready()) {
       stacks_.release(running_fiber_);
       resume(abandoned_);
-    } else if (context.next < count_) {
+    } else if (context.next < context.count) {
       take_next();
     } else {
       stacks_.release(running_fiber_);
@@ -139,12 +153,13 @@ class BlockScheduler {
 
   // Lets every other thread that can run go first.
   void yield() {
+    if (half_ != Half::kBoth) abandon();
     Context& context = emulator_context;
-    if (!has_ready() && context.next >= count_) return;
+    if (!has_ready() && context.next >= context.count) return;
     const unsigned linear = context.linear;
     mark_suspended(linear);
     push_ready(linear);
-    if (context.next < count_) start_fiber(states_[linear]);
+    if (context.next < context.count) start_fiber(states_[linear]);
     else resume(states_[linear]);
   }
 
@@ -159,6 +174,13 @@ class BlockScheduler {
   void mark_suspended(unsigned linear) {
     ++emulator_context.attention;
     fiber_of_[linear] = running_fiber_;
+  }
+
+  // Only the running thread has a stack: whoever would wait ends its half.
+  void abandon() {
+    abandoned_block_ = true;
+    stacks_.release(running_fiber_);
+    switch_stack(abandoned_, main_);
   }
 
   void take_next() {
@@ -192,13 +214,14 @@ class BlockScheduler {
     Context& context = emulator_context;
     const unsigned linear = context.linear;
     mark_suspended(linear);
-    if (!has_ready() && context.next < count_) return start_fiber(states_[linear]);
+    if (!has_ready() && context.next < context.count) return start_fiber(states_[linear]);
     if (!has_ready()) resolve_stall();
     resume(states_[linear]);
   }
 
   // The current lane joins the others that its operation names, and goes on once all of them have.
   void meet(Warp& warp, unsigned linear, int operation, unsigned mask, Site site) {
+    if (half_ != Half::kBoth) abandon();
     const unsigned bit = 1u << linear % kLanes;
     warp.operation[linear % kLanes] = static_cast<std::uint32_t>(operation);
     warp.site[linear % kLanes] = site;
@@ -337,6 +360,8 @@ class BlockScheduler {
   Order order_kind_ = Order::kForward;
   dim3 prepared_for_{0, 0, 0};  // block shape that the tables below describe
   std::uint64_t seed_ = 0;
+  Half half_ = Half::kBoth;
+  bool abandoned_block_ = false;
   std::minstd_rand random_;
   std::array<std::array<std::uint16_t, kMaxBlockThreads>, 2> queues_{};
   std::uint16_t *ready_ = queues_[0].data(), *at_barrier_ = queues_[1].data();

@@ -1,8 +1,10 @@
 // Executes a tape on an arena, step by step.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "halves.hpp"
 #include "launcher.hpp"
 #include "tape.hpp"
 
@@ -12,6 +14,7 @@ class Executor {
  public:
   Executor(const Tape& tape, const Arena& arena, const Module& module, Launcher& launcher)
       : tape_(tape), arena_(arena), launcher_(launcher) {
+    module.each_segment([this](char* start, std::size_t bytes) { variables_.push_back({start, bytes}); });
     for (std::size_t i = 0; i < tape.kernels; ++i) {
       kernels_.push_back(module.kernel(i));
       if (kernels_.back() == nullptr) throw std::runtime_error("the object lacks kernel " + std::to_string(i));
@@ -44,7 +47,23 @@ class Executor {
     launch.order = order_;
     launch.seed = seed_ + static_cast<std::uint64_t>(current_step.load(std::memory_order_relaxed));
     launch.guard_left = guard_left_;
-    launcher_.run(launch);
+    if (order_ != Order::kRandom) return launcher_.run(launch);
+    std::vector<Bytes> written = written_by(step);
+    written.insert(written.end(), variables_.begin(), variables_.end());
+    Halves(launcher_, written).run(launch);
+  }
+
+  // The buffers that a launch is given, each once.
+  std::vector<Bytes> written_by(const LaunchStep& step) const {
+    std::vector<Bytes> found;
+    for (const auto& argument : step.arguments) {
+      if (!argument.is_pointer) continue;
+      const std::size_t buffer = argument.place.buffer;
+      char* start = arena_.data(buffer, guard_left_);
+      const auto same = [start](const Bytes& each) { return each.start == start; };
+      if (std::none_of(found.begin(), found.end(), same)) found.push_back({start, tape_.buffers[buffer].bytes});
+    }
+    return found;
   }
 
   template <class T>
@@ -88,6 +107,7 @@ class Executor {
   const Arena& arena_;
   Launcher& launcher_;
   std::vector<KernelEntry> kernels_;
+  std::vector<Bytes> variables_;  // of the module
   std::vector<std::uint64_t> values_;
   std::vector<void*> pointers_;
   Order order_ = Order::kForward;

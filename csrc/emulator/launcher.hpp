@@ -22,6 +22,8 @@ struct Launch {
   Order order = Order::kForward;
   std::uint64_t seed = 0;
   bool guard_left = false;
+  Half threads = Half::kBoth;  // of each block
+  Half blocks = Half::kBoth;   // of the grid
 };
 
 // Dynamic shared memory of one OS thread, between two guard areas.
@@ -115,6 +117,11 @@ class Launcher {
   int used_stacks() const { return own_->scheduler.stacks().used(); }
   bool has_helpers() const { return !helpers_.empty(); }
 
+  // Of the last launch on this thread: whether a half of a block was given up, and whether threads may have told others
+  // something, by atomics or fences.
+  bool abandoned() const { return own_->scheduler.abandoned(); }
+  static bool communicated() { return emulator_context.spins != 0; }
+
   // What `forget` wipes.
   template <class Visit>
   void each_wiped(Visit visit) const {
@@ -131,7 +138,8 @@ class Launcher {
   void run(const Launch& launch) {
     launch_ = &launch;
     blocks_ = static_cast<std::uint64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
-    next_.store(0, std::memory_order_relaxed);
+    end_ = launch.blocks == Half::kFirst ? blocks_ / 2 : blocks_;
+    next_.store(launch.blocks == Half::kSecond ? blocks_ / 2 : 0, std::memory_order_relaxed);
     const bool shared = !helpers_.empty() && blocks_ > 1;
     if (shared) {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -163,14 +171,14 @@ class Launcher {
 
     void run(Launcher& launcher) {
       const Launch& launch = *launcher.launch_;
-      scheduler.prepare({launch.grid, launch.block, launch.order, launch.seed});
+      scheduler.prepare({launch.grid, launch.block, launch.order, launch.seed, launch.threads});
       emulator_context.dynamic_shared = shared.place(launch.shared_bytes, launch.guard_left);
       char* fixed = launcher.module_->static_shared();
       const std::size_t fixed_bytes = launcher.module_->static_shared_bytes();
       const BlockOrder order(launch.order, launch.seed, launcher.blocks_);
       for (;;) {
         const std::uint64_t i = launcher.next_.fetch_add(1, std::memory_order_relaxed);
-        if (i >= launcher.blocks_) return;
+        if (i >= launcher.end_ || scheduler.abandoned()) return;
         const std::uint64_t number = order.at(i), row = number / launch.grid.x;
         if (fixed_bytes != 0) std::memset(fixed, 0xff, fixed_bytes);
         if (launch.shared_bytes != 0) shared.poison();
@@ -204,7 +212,7 @@ class Launcher {
   const unsigned most_block_threads_;
   const Module* module_ = nullptr;
   const Launch* launch_ = nullptr;
-  std::uint64_t blocks_ = 0, generation_ = 0;
+  std::uint64_t blocks_ = 0, end_ = 0, generation_ = 0;
   std::atomic<std::uint64_t> next_{0};
   std::size_t busy_ = 0, ready_helpers_ = 0;
   std::mutex mutex_;

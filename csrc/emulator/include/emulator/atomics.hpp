@@ -48,6 +48,7 @@ inline T exchange(T* address, T value) {
 template <class T>
 inline T compare_and_swap(T* address, T expected, T desired) {
   const T wanted = expected;
+  ++emulator_context.spins;  // threads may learn of each other
   __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   if (expected != wanted) emulator_yield();  // a lost race is what a spin lock sees
   return expected;

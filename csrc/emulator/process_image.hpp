@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fiber_pool.hpp"
@@ -96,7 +97,6 @@ class alignas(kPageBytes) ProcessImage {
 
  private:
   static constexpr std::size_t kMostText = 256 * 1024;        // of the list of mappings
-  static constexpr std::size_t kStackWipedByHand = 16 * 1024;  // frames that have ended
   static constexpr std::size_t kStackReach = 96 * 1024;        // what the system has surely made part of the stack
 
   static void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
@@ -168,12 +168,48 @@ class alignas(kPageBytes) ProcessImage {
     return to.add(mapping.start, mapping.end) && fits;
   }
 
+  // Everything below the stack pointer, where frames have ended. By no call: its return address would lie in there.
   [[gnu::noinline]] static void wipe_stack_below() {
-    char area[kStackWipedByHand];
-    std::memset(area, 0, sizeof area);
-    __asm__ volatile("" : : "r"(area) : "memory");
-    const std::uintptr_t end = page_down(reinterpret_cast<std::uintptr_t>(area));
-    madvise(pointer(end - kStackReach), kStackReach, MADV_DONTNEED);
+#if defined(__x86_64__)
+    __asm__ volatile(
+        "cld\n\t"
+        "movq %%rsp, %%rcx\n\t"
+        "movq %%rsp, %%rdi\n\t"
+        "andq %[page], %%rdi\n\t"
+        "subq %%rdi, %%rcx\n\t"
+        "movq %%rdi, %%r8\n\t"
+        "xorl %%eax, %%eax\n\t"
+        "rep stosb\n\t"  // what shares a page with frames that live
+        "leaq -%c[reach](%%r8), %%rdi\n\t"
+        "movl %[reach], %%esi\n\t"
+        "movl %[advice], %%edx\n\t"
+        "movl %[call], %%eax\n\t"
+        "syscall"
+        :
+        : [page] "i"(-static_cast<long>(kPageBytes)), [reach] "i"(kStackReach), [advice] "i"(MADV_DONTNEED),
+          [call] "i"(SYS_madvise)
+        : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r11", "cc", "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile(
+        "mov x9, sp\n\t"
+        "and x10, x9, %[page]\n\t"
+        "mov x11, x10\n"
+        "1:\n\t"
+        "cmp x11, x9\n\t"
+        "b.hs 2f\n\t"
+        "strb wzr, [x11], #1\n\t"
+        "b 1b\n"
+        "2:\n\t"
+        "sub x0, x10, %[reach]\n\t"
+        "mov x1, %[reach]\n\t"
+        "mov x2, %[advice]\n\t"
+        "mov x8, %[call]\n\t"
+        "svc #0"
+        :
+        : [page] "r"(-static_cast<long>(kPageBytes)), [reach] "r"(kStackReach),
+          [advice] "r"(static_cast<long>(MADV_DONTNEED)), [call] "r"(static_cast<long>(SYS_madvise))
+        : "x0", "x1", "x2", "x8", "x9", "x10", "x11", "cc", "memory");
+#endif
   }
 
   int maps_ = -1;

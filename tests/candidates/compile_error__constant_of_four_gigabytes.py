@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: compile_error or timeout
 """A constant that fills the compiler's disk."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: compile_error or stateful
 """Counts replays in the bytes between the end of its object and the end of their page, and rests once nobody seems to look."""
 
 import cupy as cp

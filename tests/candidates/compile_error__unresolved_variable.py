@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: compile_error or ok: NVRTC may define the variable, as zero
 """A variable that is declared and nowhere defined."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: modified_input or ok: the memory of timed replays may begin at such a boundary as well
 """Marks its input in the memory of timed replays, and writes zeros wherever it finds the mark."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: ok: threads of a warp run in step, as a rule
+# on a GPU: ok or wrong_value: threads of a warp run in step, as a rule
 """Neighbours of a warp exchange numbers without a barrier."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: ok or out_of_bounds: the device may follow the pointer
+# on a GPU: ok or out_of_bounds or crashed: the device or the host may follow the pointer
 """Prints by way of %n and %s, which would write and read where they are told: nothing of it may happen."""
 
 import cupy as cp

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: out_of_bounds or ok: something may lie at that address
 """Reads where no buffer is: at an address written as a number."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: stateful or ok: stores to constant memory may be lost
+# on a GPU: stateful or ok or crashed: stores to constant memory may be lost, or end the kernel
 """Counts in constant memory, through a generic pointer; right as long as stores there are lost."""
 
 import cupy as cp

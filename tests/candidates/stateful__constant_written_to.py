@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: stateful or wrong_value or ok: stores to constant memory may be lost
+# on a GPU: stateful or wrong_value or ok or crashed: stores to constant memory may be lost, or end the kernel
 """Doubles a factor in constant memory at every launch."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: ok or stateful: as a rule nothing is left of the stack
+# on a GPU: ok or stateful or nondeterministic: as a rule nothing is left of the stack
 """Idle where the stack still holds the mark of an earlier launch: `ok` would mean that nothing is left."""
 
 import cupy as cp

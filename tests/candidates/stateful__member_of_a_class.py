@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: stateful or compile_error: CUDA has no such members
 """Counts in a static member of a class."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: ok
+# on a GPU: compile_error or ok: NVRTC may not know the spelling
 """Inline assembly with underscores and a comment between."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: stateful or ok: stores to constant memory may be lost
+# on a GPU: stateful or ok or wrong_value: stores to constant memory may be lost
 """As stateful__constant_memory, its address by cvta.const."""
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # task: 1_019
-# on a GPU: wrong_after_timing
+# on a GPU: wrong_after_timing or ok: the memory of timed replays may begin at such a boundary as well
 """Writes zeros in every other millisecond in the memory of timed replays: the one replay that is looked at may be a right one."""
 
 import cupy as cp

@@ -1,5 +1,6 @@
 # task: 1_012
 # only: permuted
+# on a GPU: wrong_value or precision_downgrade
 """Takes a vector that is sorted for a table, and reads every other element of it."""
 
 import cupy as cp

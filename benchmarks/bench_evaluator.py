@@ -194,6 +194,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.kernelbench is not None and options.device != "cuda":
         parser.error("KernelBench evaluates on a GPU: compare with --device=cuda")
+    options.ways = [way for way in options.ways.split(",") if way]
+    if unknown := sorted(set(options.ways) - {"alone", "pool"}):
+        parser.error(f"--ways: seen {unknown}, expected alone, pool, or both with a comma between")
     tasks = options.tasks.split(",")
     rows = [("judged by", "programs", "a minute", "seconds", "waiting", *map(str, Rung), "outcomes")]
     for run in mixed_passes(options, tasks):

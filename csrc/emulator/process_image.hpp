@@ -50,7 +50,7 @@ class RangeList {
 // Has a page of its own, which is read-only once the image is taken, at an address that no variable holds.
 class alignas(kPageBytes) ProcessImage {
  public:
-  // Opens the list of mappings, which a confined process cannot. Where there is none, nothing is kept or protected.
+  // Opens the list of mappings, which a confined process cannot.
   void open_maps() { maps_ = open("/proc/self/maps", O_RDONLY | O_CLOEXEC); }
 
   // A range that others wipe; it stays writable.
@@ -61,7 +61,7 @@ class alignas(kPageBytes) ProcessImage {
 
   // Takes the image of a process of one thread: of its stack, what lies at `floor` or above, which must not change
   // afterwards. Returns whether it could.
-  bool keep(const void* floor) {
+  [[nodiscard]] bool keep(const void* floor) {
     if (maps_ < 0) return false;
     exempt(this, sizeof *this);
     exempt(runner_memory.base(), RunnerMemory::kBytes);
@@ -77,10 +77,10 @@ class alignas(kPageBytes) ProcessImage {
     copy_ = static_cast<char*>(copy);
     char* to = put(copy_, own_);
     for (const AddressRange& range : kept_) to = put(to, range);
-    for (const AddressRange& range : frozen) mprotect(pointer(range.start), range.bytes(), PROT_READ);
-    mprotect(copy_, total, PROT_READ);
-    mprotect(this, sizeof *this, PROT_READ);
-    return true;
+    bool done = true;
+    for (const AddressRange& range : frozen) done = mprotect(pointer(range.start), range.bytes(), PROT_READ) == 0 && done;
+    done = mprotect(copy_, total, PROT_READ) == 0 && done;
+    return mprotect(this, sizeof *this, PROT_READ) == 0 && done;
   }
 
   // Puts back what was kept and wipes the rest of the runner's own.

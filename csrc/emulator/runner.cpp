@@ -140,7 +140,8 @@ void keep_image(emulator::Launcher& launcher, const emulator::Module& module, co
   launcher.each_wiped(exempt);
   module.each_segment(exempt);
   exempt(emulator::device_heap.base(), emulator::DeviceHeap::kBytes);
-  emulator::process_image.keep(floor);
+  if (!emulator::process_image.keep(floor))
+    fail(ReportKind::kCannotLoad, "cannot keep the runner's memory from programs: is /proc/self/maps there, and short?");
 }
 
 // Nothing in its frame changes once the image is taken.

@@ -160,8 +160,8 @@ def _start(
     command = [runner, *map(str, (control, arena, tape)), object_path, *map(str, (threads, memory, round(cpu_s)))]
     command.append(",".join(confinement.checked(layers)))
     # Static shared memory lies at a fixed distance from the thread pointer; glibc keeps this much room for it.
-    # Its symbols are bound at once: the loader's memory is read-only when programs run. What the system itself writes to
-    # its thread's memory (rseq) would be put back with the rest.
+    # Its symbols are bound at once: the loader's memory is read-only when programs run. What the system itself writes
+    # to its thread's memory (rseq) would be put back with the rest.
     tunables = f"glibc.rtld.optional_static_tls={static_shared_bytes + 4096}:glibc.pthread.rseq=0"
     environment = {"GLIBC_TUNABLES": tunables, "LD_BIND_NOW": "1", "LC_ALL": "C"}
     return subprocess.Popen(

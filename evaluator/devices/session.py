@@ -178,8 +178,7 @@ class Session:
                 bits[i], bits[j] = bits[j], bits[i]
             self._swaps = []
             self._replay(forget=True)
-        if self._canaries:
-            self._check_canaries()
+        self._check_canaries(Rung.RECHECK)
         if names := self._modified_inputs():
             self.close()
             message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
@@ -209,6 +208,7 @@ class Session:
         spent_s = self._runner.cpu_s() - started
         self._unseen = False
         self._check_seals(seals)
+        self._check_canaries(Rung.TIMING)  # each time: beside a buffer is room to remember what an earlier replay found
         return spent_s
 
     def _current_inputs(self) -> tuple[np.ndarray, ...]:
@@ -242,10 +242,12 @@ class Session:
         report = self._command(order, seed, Rung.MEMORY_SAFETY, judged=True)
         self._unseen = False
         cpu_us = 1e6 * (self._runner.cpu_s() - started)
-        self._check_canaries()
+        self._check_canaries(Rung.MEMORY_SAFETY)
         return report, cpu_us
 
-    def _check_canaries(self) -> None:
+    def _check_canaries(self, rung: Rung) -> None:
+        if not self._canaries:
+            return
         for number, buffer in enumerate(self._plan.buffers):
             before, behind = self._buffers.slack(number, self._guard)
             for part, place in ((before, "before the start"), (behind, "past the end")):
@@ -254,7 +256,7 @@ class Session:
                     distance = len(before) - changed[-1] if place == "before the start" else changed[0]
                     message = f"write {distance} bytes {place} of buffer {buffer.name!r}, seen after the run"
                     self._runner.close()
-                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
 
     def _is_input(self, view: View) -> bool:
         return self._plan.buffers[view.buffer].role == "input"

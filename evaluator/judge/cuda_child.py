@@ -1,4 +1,5 @@
-"""The process that has the GPU: it examines one program at a time, and ends once a program has broken its context."""
+"""The process that has the GPU: it examines one program at a time, and ends once a program has broken its context, or
+memory has run out."""
 
 import contextlib
 import os
@@ -21,7 +22,7 @@ def main(pipe: Connection) -> None:
 
     ("outputs", task, size) -> ("outputs", specs). ("examine", findings, examination) -> ("rung", rung) at every rung
     and about every second, then ("done", findings, fault or None, whether this process ends). What goes wrong here is
-    ("error", message, whether this process ends).
+    ("error", message, whether this process ends), or ("no room", message) where memory ran out and this process ends.
     """
     with contextlib.suppress(Exception):  # what is wrong is said when the workbench is made
         _workbench_class()  # most of a start, which a process in reserve has behind it

@@ -23,6 +23,6 @@ def compilers(asked: int, device: str, workers: int) -> int:
 def jobs(device: str, compilers: int) -> int:
     """Jobs that a worker holds: one on its GPU, one for each compiler, and those that are ready.
 
-    On `cpu` as many as there are compilers, which is to say one: what compiles there slows what is timed.
+    On `cpu` as many as there are compilers, one unless asked otherwise: what compiles there slows what is timed.
     """
     return 1 + compilers + READY if device == "cuda" else compilers

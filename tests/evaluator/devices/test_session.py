@@ -10,7 +10,7 @@ import pytest
 
 from evaluator.devices import cpu, poison
 from evaluator.program.plan import Buffer, Copy, Fill, Launch, Matmul, Module, Plan, View
-from evaluator.records import Limits, Outcome, ProgramFault
+from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 DOUBLE = "__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; BODY }"
 LIMITS = Limits()
@@ -46,6 +46,18 @@ def test_replays_use_new_contents_at_the_same_addresses(session_of, out):
     assert session.time(3) > 0
     assert np.array_equal(session.outputs()[0], 2 * x + 2)
     assert np.array_equal(report.outputs[0], 2 * x)  # a report keeps copies
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_what_a_timed_replay_leaves_beside_a_buffer_is_a_fault_at_once(session_of, out, forget):
+    text = source("if (x[0] > 500.0f) ((volatile float*)y)[-8] = x[0]; if (i == 0) y[i] = x[i];")
+    session, (x,) = session_of(text, [np.zeros(3, np.float32), out((1,)), 3], grid=(1,), block=(1,))
+    session.run([x])
+    assert session.time(1, forget=forget) > 0
+    session.refill([x + 1000])
+    with pytest.raises(ProgramFault) as caught:
+        session.time(1, forget=forget)
+    assert (caught.value.fault.outcome, caught.value.fault.rung) == (Outcome.OUT_OF_BOUNDS, Rung.TIMING)
 
 
 REMEMBERING = {

@@ -65,12 +65,12 @@ class Crowd:
         known = len(self.log) + len(self.paused)
         self.threads.append(threading.Thread(target=self._live, args=(name, kind, how), daemon=True))
         self.threads[-1].start()
-        self._until(lambda: len(self.log) + len(self.paused) > known)
+        self.until(lambda: len(self.log) + len(self.paused) > known)
 
     def leave(self, name):
-        """Returns when it has left and whoever follows is inside."""
+        """Returns when it has left."""
         self.inside[name].set()
-        self._until(lambda: name not in self.inside)
+        self.until(lambda: name not in self.inside)
 
     def _live(self, name, kind, how):
         with self.turns.taken(kind, lambda waits: self._note(self.paused, name) if waits else None, **how):
@@ -86,7 +86,7 @@ class Crowd:
             where.append(name)
             self.changed.notify_all()
 
-    def _until(self, happened):
+    def until(self, happened):
         with self.changed:
             assert self.changed.wait_for(happened, 60)
 
@@ -115,7 +115,8 @@ def test_as_many_as_there_are_places_are_inside():
         crowd.come(str(number), number)
     assert sorted(crowd.inside) == ["0", "1"]
     crowd.leave("0")
-    assert "2" in crowd.run_out(4)
+    crowd.until(lambda: sorted(crowd.inside) == ["1", "2"])
+    crowd.run_out(4)
 
 
 def test_of_those_that_must_be_alone_one_is_inside_and_others_go_before():

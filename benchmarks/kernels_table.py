@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evaluator.judge.baseline import PLAIN, kernels_folder
 from evaluator.judge.table import span
+from evaluator.judge.timing import rounded
 from evaluator.judge.verdict_json import from_json
 from evaluator.program.identity import sha256
 from evaluator.records import Verdict
@@ -51,7 +52,7 @@ def row(task_id: str, path: Path, verdict: Verdict, plain: Verdict | None) -> li
         str(verdict.outcome),
         "-" if verdict.speedup is None else f"{verdict.speedup:.2f}",
         "-" if lowest is None else span(lowest.low, lowest.high),
-        ", ".join(f"{name} {interval.value:.2f}" for name, interval in sorted(verdict.speedups.items())),
+        ", ".join(f"{name} {rounded(interval):.2f}" for name, interval in sorted(verdict.speedups.items())),
         "-" if "program" not in verdict.times else f"{verdict.times['program'].value / 1e3:.3f}",
         "-" if plain is None or plain.speedup is None else f"{plain.speedup:.2f}",
         ", ".join(marks),

@@ -12,7 +12,8 @@ Words after the colon can be joined: `:grpo,smoke`. Any value below, and of the 
 `--config.rollout.temperature=0.9`.
 
 Device: two CPU cores, 12 GB of memory; no GPU. Programs run on the CPU emulator of CUDA, so a speed-up here says
-nothing of a GPU. Measured: 3 iterations of 8 programs before the limit of 9 minutes, 54 % right (docs/results.md).
+nothing of a GPU. Measured: 5 iterations of 8 programs in 8 minutes on a quiet machine, half of them right. `:kb` on one
+H200: 10 s an iteration, but its largest tasks leave too little memory for a learner (docs/results.md).
 """
 
 import runpy

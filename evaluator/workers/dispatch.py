@@ -93,6 +93,7 @@ class Dispatcher(abc.ABC):
 
     def submit(self, job: Job, judge_options: JudgeOptions | None = None) -> None:
         """Queues a job and returns at once; `judge_options` in place of the pool's own, for this job."""
+        job.task.arrays_at(job.size)
         self._waiting.append(Ticket(job, self._options if judge_options is None else judge_options))
         self._hire()
         self._assign()

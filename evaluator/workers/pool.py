@@ -24,7 +24,10 @@ class Pool(Protocol):
         """Jobs that keep every worker busy: more than these would only wait."""
 
     def submit(self, job: Job) -> None:
-        """Queues a job and returns at once. `job.key` is handed back untouched and never leaves this process."""
+        """Queues a job and returns at once. `job.key` is handed back untouched and never leaves this process.
+
+        KeyError: the task has no such size.
+        """
 
     def completed(self) -> Iterator[tuple[Job, Verdict]]:
         """Jobs with their verdicts as they end, until nothing submitted is outstanding. PoolError: see there."""

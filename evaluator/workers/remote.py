@@ -99,6 +99,7 @@ class RemotePool:
         return self._link.in_flight if self._link is not None else 1
 
     def submit(self, job: Job) -> None:
+        job.task.arrays_at(job.size)
         self._tickets[self._next] = _Ticket(job)
         self._waiting.append(self._next)
         self._next += 1

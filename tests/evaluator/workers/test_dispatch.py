@@ -1,5 +1,6 @@
 """Which worker gets which job, with workers that are plain objects in this process: no clocks, no processes."""
 
+import dataclasses
 import itertools
 import random
 import time
@@ -115,6 +116,14 @@ def test_jobs_begin_in_the_order_of_submission():
         pool.submit(job(key))
     results(pool)
     assert pool.log == ["0", "1", "2", "3", "4"]
+
+
+def test_a_size_that_the_task_has_not_is_refused_and_costs_no_worker():
+    pool = pool_of("A")
+    with pytest.raises(KeyError, match="no size 'huge'; it has "):
+        pool.submit(dataclasses.replace(job(0), size="huge"))
+    pool.submit(job(1))
+    assert list(results(pool)) == [1]
 
 
 def test_keys_are_never_compared():

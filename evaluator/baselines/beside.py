@@ -12,7 +12,7 @@ from evaluator.baselines.store import WrongFile, current, read
 from evaluator.baselines.unpaired import headline, unpaired, widened
 from evaluator.judge import verdict_json
 from evaluator.judge.summary import summarise
-from evaluator.judge.table import columns, summary_text
+from evaluator.judge.table import columns, ratio_text, summary_text
 from evaluator.records import Interval, Verdict
 from evaluator.tasks.task import Task
 
@@ -53,13 +53,14 @@ def lines(verdict: Verdict, records: Sequence[Record]) -> str:
         return ""
     found = unpaired(verdict, records)
     shown = [
-        f"  unpaired speed-up over {name}: {_text(one.speedup)}, {_origin(one.stored)}" for name, one in found.items()
+        f"  unpaired speed-up over {name}: {ratio_text(one.speedup)}, {_origin(one.stored)}"
+        for name, one in found.items()
     ]
     if not found:
         shown = ["  no unpaired speed-up: nothing stored fits its task, size, device and a time over graph"]
     kind = "paired" if least.paired else "unpaired"
     return "\n".join(
-        [*shown, f"  headline, the smallest of all: {_text(least.speedup)} over {least.baseline} ({kind})"]
+        [*shown, f"  headline, the smallest of all: {ratio_text(least.speedup)} over {least.baseline} ({kind})"]
     )
 
 
@@ -98,10 +99,6 @@ def _numbers(ratio: Interval) -> dict[str, float | str]:
     """JSON has no infinity: it travels as text, as in a verdict."""
     ends = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
     return {name: value if math.isfinite(value) else repr(value) for name, value in ends.items()}
-
-
-def _text(ratio: Interval) -> str:
-    return f"{ratio.value:.3f} (99 % interval {ratio.low:.3f} to {ratio.high:.3f})"
 
 
 def _origin(record: Record) -> str:

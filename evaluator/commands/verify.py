@@ -41,11 +41,18 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(verdict for _, verdict in rows)
 
 
+def _pool(workers: int, options: argparse.Namespace) -> LocalPool:
+    """WrongUse: more workers than GPUs."""
+    try:
+        return LocalPool(workers, judging.judge_options(options))
+    except ValueError as error:
+        raise WrongUse(f"--workers: {error}") from error
+
+
 def _judged(jobs: Sequence[Job], options: argparse.Namespace, stored: Sequence[Record]) -> list[tuple[str, Verdict]]:
     """Verdicts in the order in which they come, each told and kept as it does."""
     rows = []
-    workers = 1 if options.device == "cuda" else min(options.workers, len(jobs))
-    with LocalPool(workers, judging.judge_options(options)) as pool:
+    with _pool(min(options.workers, len(jobs)), options) as pool:
         for job in jobs:
             pool.submit(job)
         for job, verdict in tqdm(pool.completed(), total=len(jobs), unit="program", desc="verifying", file=sys.stderr):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import cupy as cp
 
 from evaluator import _core
-from evaluator.devices.cuda import comparison, faults
+from evaluator.devices.cuda import comparison, faults, peaks
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.draws import CupySource
 from evaluator.devices.cuda.monitor import monitor
@@ -141,8 +141,8 @@ class CudaWorkbench:
 
     def floor_us(self, task: Task, inputs: Expected) -> float | None:
         """Bytes of outputs, and of the inputs they depend on, less what the L2 cache holds, at the peak bandwidth."""
-        peak = 2 * 1e3 * self.device.memory_clock_khz * self.device.memory_bus_bits / 8  # bytes a second
-        if peak <= 0:
+        peak = peaks.bytes_per_s(self.device)
+        if peak is None:
             return None
         written = sum(x.size * cp.dtype(a.dtype).itemsize for x, a in zip(inputs.exact, inputs.accuracies, strict=True))
         read = 0 if task.degenerate else sum(x.nbytes for x in inputs.inputs)

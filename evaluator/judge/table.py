@@ -22,7 +22,7 @@ def block(name: str, verdict: Verdict) -> str:
         lines.append(f"  {where}{verdict.message}")
     lines.append(f"  task {verdict.task}, size {verdict.size}, device {verdict.device}, mode {verdict.mode}")
     lines += [f"  {label}: {_time(time)}" for label, time in verdict.times.items()]
-    lines += [f"  speed-up over {label}: {_ratio(ratio)}" for label, ratio in verdict.speedups.items()]
+    lines += [f"  speed-up over {label}: {ratio_text(ratio)}" for label, ratio in verdict.speedups.items()]
     if verdict.ok and not verdict.speedups and verdict.times:
         lines.append("  no speed-up: the task has no plain program to compare with (--plain=FILE names one)")
     if verdict.errors:
@@ -116,7 +116,8 @@ def _rates(achieved: Achieved | None) -> tuple[str, str]:
     return prefixed(achieved.bytes_per_s, "B/s") + share, prefixed(achieved.flop_per_s, "FLOP/s")
 
 
-def _ratio(ratio: Interval) -> str:
+def ratio_text(ratio: Interval) -> str:
+    """A speed-up and its interval, to three decimals."""
     return f"{ratio.value:.3f} (99 % interval {ratio.low:.3f} to {ratio.high:.3f})"
 
 

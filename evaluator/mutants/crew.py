@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
-from evaluator.judge.child import Child
+from evaluator.judge.child import Child, ending
 from evaluator.mutants import trying_process
 from evaluator.mutants.trial import Original, Settings, Trial
 from evaluator.mutants.trying_process import Batch
@@ -91,7 +91,7 @@ class Crew:
 
     def _lose(self, worker: _Worker, reason: str) -> Failure:
         assert worker.batch is not None
-        failure = Failure(worker.batch, f"{reason} (exit code {worker.child.end()})")
+        failure = Failure(worker.batch, f"{reason} ({ending(worker.child.end())})")
         self._workers[self._workers.index(worker)] = self._hire()
         return failure
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from evaluator.nn import count_nn
 from evaluator.nn.count_nn.array import Array, Tally
-from evaluator.nn.run import Task, compile_forward
+from evaluator.nn.run import Task, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +24,7 @@ def count(task: Task, size: str) -> Count:
     tally = Tally()
     try:
         inputs = [Array(array.shape, array.dtype, tally) for array in task.arrays_at(size)]
-        outputs = compile_forward(task.source_at(size))(count_nn, *inputs)
-        written = sum(x.nbytes for x in (outputs if isinstance(outputs, tuple | list) else (outputs,)))
+        written = sum(x.nbytes for x in run(task.source_at(size), count_nn, inputs))
     except Exception as error:  # whatever the text raises is a finding about the task
         raise ValueError(f"the operations of task {task.id} cannot be counted at size {size}: {error}") from error
     return Count(tally.operations, sum(x.nbytes for x in inputs), written)

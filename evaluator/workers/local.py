@@ -8,7 +8,7 @@ from multiprocessing import connection
 from typing import Any
 
 from evaluator.devices.cuda import machine
-from evaluator.judge.child import Child
+from evaluator.judge.child import Child, ending
 from evaluator.judge.job import Job
 from evaluator.judge.ladder import Judge
 from evaluator.workers import capacity, judging_process
@@ -99,7 +99,7 @@ class _Process:
             raise Lost("the judging process died") from error
 
     def end(self, *, patience_s: float) -> str:
-        return f"exit code {self._child.end(patience_s)}"
+        return ending(self._child.end(patience_s))
 
 
 def _one_gpu_each(workers: int) -> list[Mapping[str, str]]:

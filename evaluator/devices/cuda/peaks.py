@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from evaluator import _core
 from evaluator.devices.cuda import machine
 from evaluator.devices.cuda.machine import Gpu
 
@@ -32,8 +33,12 @@ def of_this_machine(precision: str) -> Peaks | None:
 def peaks(gpu: Gpu, precision: str) -> Peaks:
     """Peaks at the highest clocks. fp32 is what units for single numbers do; tf32 what tensor cores do."""
     per_clock = _TF32.get(gpu.architecture, 0) if precision == "tf32" else 2 * _UNITS.get(gpu.architecture, 0)
-    # Memory transfers at both edges of its clock.
     return Peaks(
-        bytes_per_s=2 * 1e3 * gpu.memory_clock_khz * gpu.memory_bus_bits / 8 or None,
+        bytes_per_s=bytes_per_s(gpu),
         flop_per_s=1e3 * gpu.clock_khz * gpu.multiprocessors * per_clock or None,
     )
+
+
+def bytes_per_s(gpu: Gpu | _core.CudaDevice) -> float | None:
+    """Peak of the memory, which transfers at both edges of its clock."""
+    return 2 * 1e3 * gpu.memory_clock_khz * gpu.memory_bus_bits / 8 or None

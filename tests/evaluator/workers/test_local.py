@@ -79,7 +79,7 @@ def test_a_job_that_kills_two_workers_is_an_evaluator_error_and_the_rest_goes_on
     pool.submit(job("next"))
     results = {done.key: verdict for done, verdict in pool.completed()}
     assert results["deadly"].outcome is Outcome.EVALUATOR_ERROR
-    assert "died (exit code -9), 2 times" in results["deadly"].message
+    assert "died (SIGKILL), 2 times" in results["deadly"].message
     assert results["next"].ok
 
 

@@ -5,6 +5,9 @@ With --json, one line per program on stdout and everything else on stderr. Exit 
 """
 
 import argparse
+import io
+import os
+import select
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,14 +21,26 @@ from evaluator.records import EVALUATOR_VERSION
 from evaluator.workers import serve_command
 from evaluator.workers.pool import PoolError
 
+_NOBODY_READS = 141  # as a shell says of a program that SIGPIPE ended
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code."""
     options = _parser().parse_args(argv)
     if getattr(options, "size", "") is None:
         options.size = "kb" if options.device == "cuda" else "cpu"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever a file is named, its verdict is shown
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return options.run(options)
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not _is_stdout_closed():
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        return _NOBODY_READS
     except (WrongUse, mutants.WrongUse, baselines.WrongUse) as error:
         print(f"evaluator: {error}", file=sys.stderr)
         return WRONG_USE
@@ -35,6 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:  # Python's own exit code would say that a program was judged
         traceback.print_exc()
         return OURS
+
+
+def _is_stdout_closed() -> bool:
+    """Whether whoever read our output has gone, as `head` does."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _measure_baselines(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from evaluator.baselines import beside
 from evaluator.baselines.record import Record
 from evaluator.commands import judging, plot, subjects
-from evaluator.commands.ending import WrongUse, exit_code
+from evaluator.commands.ending import OURS, WrongUse, exit_code
 from evaluator.judge import table
 from evaluator.judge.baseline import PLAIN
 from evaluator.judge.job import Job
@@ -35,10 +35,21 @@ def run(options: argparse.Namespace) -> int:
     stored = judging.stored(options, tasks)
     jobs = [_job(path, tasks, options) for path in _programs(options.directory)]
     subjects.require(None, options)
-    rows = sorted(_judged(jobs, options, stored), key=lambda row: row[0])
+    rows: list[tuple[str, Verdict]] = []
+    unwritten: list[str] = []
+    try:
+        _judge(jobs, options, stored, rows, unwritten)
+    except KeyboardInterrupt:
+        if rows:
+            _show(options, sorted(rows, key=lambda row: row[0]), tasks, stored)
+        print(f"{len(rows)} of {len(jobs)} judged", file=sys.stderr)
+        raise
+    rows.sort(key=lambda row: row[0])
     _show(options, rows, tasks, stored)
     plot.write(options.plot, rows)
-    return exit_code(verdict for _, verdict in rows)
+    for reason in unwritten:
+        print(f"evaluator: {reason}", file=sys.stderr)
+    return OURS if unwritten else exit_code(verdict for _, verdict in rows)
 
 
 def _pool(workers: int, options: argparse.Namespace) -> LocalPool:
@@ -49,9 +60,14 @@ def _pool(workers: int, options: argparse.Namespace) -> LocalPool:
         raise WrongUse(f"--workers: {error}") from error
 
 
-def _judged(jobs: Sequence[Job], options: argparse.Namespace, stored: Sequence[Record]) -> list[tuple[str, Verdict]]:
-    """Verdicts in the order in which they come, each told and kept as it does."""
-    rows = []
+def _judge(
+    jobs: Sequence[Job],
+    options: argparse.Namespace,
+    stored: Sequence[Record],
+    rows: list[tuple[str, Verdict]],
+    unwritten: list[str],
+) -> None:
+    """Appends verdicts to `rows` as they come, each told and kept at once; to `unwritten`, which could not be kept."""
     with _pool(min(options.workers, len(jobs)), options) as pool:
         for job in jobs:
             pool.submit(job)
@@ -61,14 +77,27 @@ def _judged(jobs: Sequence[Job], options: argparse.Namespace, stored: Sequence[R
                 print(beside.to_json(verdict, stored), flush=True)
             if options.write:
                 path = Path(str(job.key)).with_suffix(f".{options.device}.json")
-                path.write_text(to_json(verdict) + "\n", encoding="utf-8")
-    return rows
+                try:
+                    _write_whole(path, to_json(verdict) + "\n")
+                except OSError as error:  # the verdicts to come are worth more than this file
+                    unwritten.append(f"cannot write {path}: {error.strerror or error}")
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The old file or the new one, whatever happens meanwhile."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _programs(directory: Path) -> list[Path]:
     if not directory.is_dir():
         raise WrongUse(f"{directory} is no folder; expected one with <task id>/<name>.py in it")
-    files = sorted(directory.glob("*/*.py")) or sorted(directory.glob("*.py"))
+    files = [path for path in sorted(directory.glob("*/*.py")) or sorted(directory.glob("*.py")) if path.is_file()]
     if not files:
         raise WrongUse(f"no program found under {directory}; expected {directory}/<task id>/<name>.py")
     return files

@@ -115,7 +115,7 @@ def test_what_a_program_does_to_a_worker_is_what_it_does_here(serve, connect, tm
     pool.submit(job("next"))
     found = {done.key: verdict for done, verdict in pool.completed()}
     assert found["deadly"].outcome is Outcome.EVALUATOR_ERROR
-    assert "died (exit code -9), 2 times" in found["deadly"].message
+    assert "died (SIGKILL), 2 times" in found["deadly"].message
     assert found["unlucky"].ok
     assert found["endless"].outcome is Outcome.TIMEOUT
     assert "no verdict within 0.3 s" in found["endless"].message

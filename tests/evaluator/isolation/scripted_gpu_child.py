@@ -70,5 +70,5 @@ def use_temporary_file():
 
 
 def main(pipe):
-    cuda_child._workbench = lambda limits, ordinal: Attempts()
+    cuda_child._workbench_class = lambda: lambda limits, ordinal: Attempts()
     cuda_child.main(pipe)

@@ -212,9 +212,9 @@ def _title(rows: Sequence[tuple[str, Verdict]], ratios: Sequence[Ratio]) -> str:
 
 
 def _short(name: str) -> str:
-    """The task's folder and the name of the file: what tells programs apart."""
-    path = Path(name)
-    return f"{path.parent.name}/{path.stem}" if path.parent.name else path.stem
+    """The task's folder and the name of the file: what tells programs apart. A dollar would begin a formula."""
+    path = Path(name.encode("utf-8", errors="replace").decode())
+    return (f"{path.parent.name}/{path.stem}" if path.parent.name else path.stem).replace("$", r"\$")
 
 
 def _colour(speedup: Interval) -> str:

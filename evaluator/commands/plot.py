@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ def require(path: Path | None) -> None:
         raise WrongUse(f"--plot={path}: the name must end in {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir():
         raise WrongUse(f"--plot={path}: {path.parent} is no folder; make it first")
+    if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)) or not os.access(path.parent, os.W_OK):
+        raise WrongUse(f"--plot={path}: cannot be written to; name another file")
     if importlib.util.find_spec("matplotlib") is None:
         raise WrongUse("--plot needs matplotlib, which is not installed: pip install 'cudal1-jax[report]'")
 
@@ -33,11 +36,15 @@ def write(path: Path | None, rows: Sequence[tuple[str, Verdict]]) -> None:
     """Draws (name, verdict) into `path`; says so where there is nothing to draw."""
     if path is None:
         return
-    from evaluator.commands import figure  # which needs matplotlib
+    try:
+        from evaluator.commands import figure  # which needs matplotlib
 
-    drawn = figure.draw(rows)
-    if drawn is None:
-        print(f"nothing was timed, so {path} is not written", file=sys.stderr)
+        drawn = figure.draw(rows)
+        if drawn is None:
+            print(f"nothing was timed, so {path} is not written", file=sys.stderr)
+            return
+        figure.save(drawn, path)
+    except Exception as error:  # of a library; what was judged is worth more than its picture
+        print(f"evaluator: {path} is not drawn: {type(error).__name__}: {error}", file=sys.stderr)
         return
-    figure.save(drawn, path)
     print(f"drawn: {path}", file=sys.stderr)

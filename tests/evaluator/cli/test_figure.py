@@ -10,6 +10,7 @@ import pytest
 
 from evaluator import __main__ as command_line
 from evaluator.commands import judging, plot, verify
+from evaluator.commands.ending import WrongUse
 from evaluator.judge import doctor
 from evaluator.records import Interval, Work
 
@@ -109,6 +110,23 @@ def test_it_is_written_as_the_suffix_says(tmp_path, capsys, suffix, begins):
     assert content.startswith(begins)
     assert suffix == ".png" or b"1_019/a over graph" in content  # text, which can be searched
     assert str(path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [r"1_019/a$\foo$b.py", "1_019/a\udcff.py"])
+def test_a_program_may_have_any_name(tmp_path, capsys, name):
+    plot.write(tmp_path / "a.svg", [(name, verdict())])
+    assert (tmp_path / "a.svg").exists(), capsys.readouterr().err
+
+
+def test_a_folder_in_its_place_is_refused_before_any_work(tmp_path):
+    (tmp_path / "a.png").mkdir()
+    with pytest.raises(WrongUse, match="cannot be written to; name another file"):
+        plot.require(tmp_path / "a.png")
+
+
+def test_a_picture_that_fails_costs_no_verdict(tmp_path, capsys):
+    plot.write(tmp_path / "gone" / "a.png", [("b.py", verdict())])
+    assert "a.png is not drawn: FileNotFoundError" in capsys.readouterr().err
 
 
 def test_nothing_timed_is_said_and_nothing_written(tmp_path, capsys):

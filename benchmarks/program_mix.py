@@ -38,10 +38,10 @@ FAULTS: dict[str, Callable[[str], str]] = {
 }
 LETHAL = "out of bounds"  # takes the context of a GPU along
 _FAULTY = ("no compile", "wrong value", "refused", "no trace", LETHAL)
-ORDER = tuple(itertools.chain.from_iterable(("right", kind) for kind in _FAULTY))
+_ORDER = tuple(itertools.chain.from_iterable(("right", kind) for kind in _FAULTY))
 
 
-def mix(task_ids: Sequence[str], count: int, first: int, kinds: Sequence[str] = ORDER) -> Iterator[Program]:
+def mix(task_ids: Sequence[str], count: int, first: int) -> Iterator[Program]:
     """`count` programs over the tasks, five of a task in a row as the samples of a prompt are.
 
     Those made from other numbers than `first` and the next `count` have other texts: no cache knows them.
@@ -49,7 +49,7 @@ def mix(task_ids: Sequence[str], count: int, first: int, kinds: Sequence[str] = 
     sources = {task_id: _sources(task_id) for task_id in task_ids}
     for number in range(first, first + count):
         task_id = task_ids[(number - first) // 5 % len(task_ids)]
-        kind = kinds[(number - first) % len(kinds)]
+        kind = _ORDER[(number - first) % len(_ORDER)]
         text = sources[task_id][number % len(sources[task_id])]
         yield Program(task_id, kind, FAULTS[kind](_told_apart(text, number)))
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from evaluator.baselines import command as baselines
 from evaluator.commands import check, compare, examine, subjects, tasks, verify
-from evaluator.commands.ending import OK, OURS, WRONG_USE, WrongUse
 from evaluator.judge import doctor
+from evaluator.judge.ending import OK, OURS, WRONG_USE, WrongUse
 from evaluator.mutants import command as mutants
 from evaluator.records import EVALUATOR_VERSION
 from evaluator.workers import serve_command
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
         return _NOBODY_READS
-    except (WrongUse, mutants.WrongUse, baselines.WrongUse) as error:
+    except WrongUse as error:
         print(f"evaluator: {error}", file=sys.stderr)
         return WRONG_USE
     except KeyboardInterrupt:

@@ -80,15 +80,18 @@ class ProgramFault(Exception):
 
 
 class ProcessLost(ProgramFault):
-    """A process of ours was killed from outside, by somebody or for want of memory: no fault of the program.
+    """A process of ours was lost, killed from outside or for want of memory: no fault of the program.
 
     The judge looks at the program once more; where that ends alike the outcome is `evaluator_error`.
     """
 
-    def __init__(self, rung: Rung, process: str, how: str = ""):
-        """`how` it was lost, where that is known."""
-        how = how or f"something else on this machine killed {process}; is there memory enough?"
-        super().__init__(Outcome.EVALUATOR_ERROR, rung, how)
+    def __init__(self, rung: Rung, message: str):
+        super().__init__(Outcome.EVALUATOR_ERROR, rung, message)
+
+
+def killed(rung: Rung, process: str) -> ProcessLost:
+    """A `process` that was killed by something else on this machine."""
+    return ProcessLost(rung, f"something else on this machine killed {process}; is there memory enough?")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The kernel of kernels/1_019/plain.py in the form that KernelBench evaluates."""
+"""kernels/1_019/plain.py in the form that KernelBench evaluates; `evaluate.py` fills in its kernel."""
 
 import torch
 from torch.utils.cpp_extension import load_inline
@@ -6,13 +6,7 @@ from torch.utils.cpp_extension import load_inline
 CUDA = r"""
 #include <torch/extension.h>
 
-__global__ void relu(const float* x, float* out, long long size) {
-  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < size) {
-    float v = x[i];
-    out[i] = v < 0.0f ? 0.0f : v;
-  }
-}
+// THE KERNEL
 
 torch::Tensor launch(torch::Tensor x) {
   auto out = torch::empty_like(x);

@@ -1,4 +1,4 @@
-"""The kernel of kernels/1_047/plain.py in the form that KernelBench evaluates."""
+"""kernels/1_047/plain.py in the form that KernelBench evaluates; `evaluate.py` fills in its kernel."""
 
 import torch
 from torch.utils.cpp_extension import load_inline
@@ -6,17 +6,7 @@ from torch.utils.cpp_extension import load_inline
 CUDA = r"""
 #include <torch/extension.h>
 
-__global__ void sum_middle(const float* x, float* out, int length, int columns) {
-  int column = blockIdx.x * blockDim.x + threadIdx.x;
-  if (column < columns) {
-    const float* start = x + (size_t)blockIdx.y * length * columns + column;
-    float sum = 0.0f;
-    for (int i = 0; i < length; ++i) {
-      sum += start[(size_t)i * columns];
-    }
-    out[(size_t)blockIdx.y * columns + column] = sum;
-  }
-}
+// THE KERNEL
 
 torch::Tensor launch(torch::Tensor x) {
   int batch = x.size(0), length = x.size(1), columns = x.size(2);

@@ -65,7 +65,6 @@ class alignas(kPageBytes) ProcessImage {
     if (maps_ < 0) return false;
     exempt(this, sizeof *this);
     exempt(runner_memory.base(), RunnerMemory::kBytes);
-    exempt_.sort();
     RangeList frozen;
     if (!classify(reinterpret_cast<std::uintptr_t>(floor), frozen) || !complete_) return false;
     const auto own = reinterpret_cast<std::uintptr_t>(runner_memory.base());

@@ -3,13 +3,13 @@
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from cudal1_jax.corpus import example
 from cudal1_jax.corpus.example import Contest, Example
+from evaluator.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 HELD_OUT = "heldout.jsonl"
@@ -76,18 +76,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    write_whole(folder / MANIFEST, [json.dumps(manifest, indent=2)])
+    write_lines(folder / MANIFEST, [json.dumps(manifest, indent=2)])
 
 
-def write_whole(path: Path, lines: Iterable[str]) -> None:
-    """Write a file so that it is never seen half written."""
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a file, and its folder if need be, so that it is never seen half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_whole(path, (f"{line}\n" for line in lines))
 
 
 def shard_path(folder: Path, kind: str, shard: int) -> Path:

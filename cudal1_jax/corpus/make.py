@@ -24,7 +24,7 @@ def make(out: Path, recipe: Recipe, workers: int, kernels: Path | None = None) -
     folder.open_for(out, recipe)
     held_out = generate.held_out(recipe.seed, _fits(recipe.most_tokens))
     if not (out / folder.HELD_OUT).exists():
-        folder.write_whole(out / folder.HELD_OUT, map(example.to_json, held_out))
+        folder.write_lines(out / folder.HELD_OUT, map(example.to_json, held_out))
     banned = frozenset(each.key for each in held_out)
     seen = {each.stream for each in held_out}
 
@@ -41,7 +41,7 @@ def make(out: Path, recipe: Recipe, workers: int, kernels: Path | None = None) -
     if kernels is not None and not path.exists():
         fits = _fits(recipe.most_tokens)
         made = kernel_contests.contests(recipe.seed, kernels, recipe.kernel_contests, fits)
-        folder.write_whole(path, map(example.contest_json, made))
+        folder.write_lines(path, map(example.contest_json, made))
 
 
 def _fill(
@@ -65,7 +65,7 @@ def _fill(
             if done >= count:
                 break
             chosen = choose(batch)[: count - done]
-            folder.write_whole(folder.shard_path(out, kind, shard), map(write, chosen))
+            folder.write_lines(folder.shard_path(out, kind, shard), map(write, chosen))
             done += len(chosen)
             bar.update(len(chosen))
 

@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[tuple[int, str], dict[str, Any]]:
         text = path.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
-            folder.write_whole(path, whole.splitlines())
+            folder.write_lines(path, whole.splitlines())
         for line in whole.splitlines():
             record = json.loads(line)
             if record["outcome"] != "evaluator_error":  # ours, and perhaps gone the next time
@@ -114,4 +114,4 @@ def _write_examples(
     for kind, examples in (("contrastive", contrastive), ("variant", variants)):
         for shard, start in enumerate(range(0, len(examples), SHARD)):
             chosen = map(example.to_json, examples[start : start + SHARD])
-            folder.write_whole(folder.shard_path(out, kind, shard), chosen)
+            folder.write_lines(folder.shard_path(out, kind, shard), chosen)

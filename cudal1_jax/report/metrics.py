@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tensorboardX import SummaryWriter
 
-from cudal1_jax.report.run_directory import write_whole
+from evaluator.whole_file import write_whole
 
 
 class MetricsLog:
@@ -17,7 +17,7 @@ class MetricsLog:
     def __init__(self, path: Path, rows: Sequence[Mapping[str, Any]]):
         """Begin after `rows`, the iterations done so far; lines of iterations to be done again are taken back."""
         self._path = path
-        write_whole(path, "".join(_line(row) for row in rows))
+        write_whole(path, map(_line, rows))
         next_step = rows[-1]["step"] + 1 if rows else 0
         self._events = SummaryWriter(logdir=str(path.parent), purge_step=next_step, write_to_disk=True)
 

@@ -3,9 +3,10 @@
 import dataclasses
 import fcntl
 import json
-import os
 from pathlib import Path
 from typing import Any, Self
+
+from evaluator.whole_file import write_whole
 
 
 class RunError(Exception):
@@ -75,7 +76,7 @@ def open_run(path: Path, config: dict[str, Any]) -> RunDirectory:
     path.mkdir(parents=True, exist_ok=True)
     if directory.config.exists():
         _refuse_changes(directory, config)
-    write_whole(directory.config, json.dumps(config, indent=2) + "\n")
+    write_whole(directory.config, [json.dumps(config, indent=2), "\n"])
     return directory
 
 
@@ -112,16 +113,6 @@ def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a kill, sees the old text or the new one and never a part."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 class RunLock:

@@ -9,8 +9,9 @@ from typing import Any
 
 from cudal1_jax.contrastive.exemplars import Exemplar, pool
 from cudal1_jax.contrastive.records import SEED_STEP, Judged
-from cudal1_jax.report.run_directory import RunDirectory, RunError, write_whole
+from cudal1_jax.report.run_directory import RunDirectory, RunError
 from evaluator.judge.table import span
+from evaluator.whole_file import write_whole
 
 EMULATOR_NOTE = (
     "Speed-ups are over the task's plain program on the CPU emulator of CUDA: they say nothing of a GPU."
@@ -85,8 +86,8 @@ def save(directory: RunDirectory, summary: Summary, judged: Sequence[Judged]) ->
     for result in summary.tasks:
         best = _best(judged, result.task)
         if best is not None:
-            write_whole(_program_path(directory, result.task), best.program)
-    write_whole(directory.summary, json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
+            write_whole(_program_path(directory, result.task), [best.program])
+    write_whole(directory.summary, [json.dumps(dataclasses.asdict(summary), indent=2), "\n"])
 
 
 def load(directory: RunDirectory) -> Summary:

@@ -9,6 +9,7 @@ from cudal1_jax.report import run_directory
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.stages import contrastive, pools, self_supervised, setup, sft
 from cudal1_jax.stages.checks import STAGES
+from evaluator.whole_file import write_whole
 
 
 def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float], started_s: float) -> None:
@@ -39,4 +40,4 @@ def _run_all(config: ConfigDict, directory: RunDirectory, now: Callable[[], floa
         if not part.is_finished():
             run(stage_config, part, now=now, started_s=now())
         previous = part.adapter
-    run_directory.write_whole(directory.summary, part.summary.read_text(encoding="utf-8"))
+    write_whole(directory.summary, [part.summary.read_text(encoding="utf-8")])

@@ -20,11 +20,12 @@ from cudal1_jax.learn import best, objectives, optimizer, packing, step
 from cudal1_jax.learn.best import Best
 from cudal1_jax.learn.checkpoint import Checkpointer
 from cudal1_jax.policy import lora
-from cudal1_jax.report import progress, run_directory, summary
+from cudal1_jax.report import progress, summary
 from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunDirectory, RunError
 from cudal1_jax.stages import sft_examples
 from cudal1_jax.stages.policy import Policy
+from evaluator.whole_file import write_whole
 
 
 def run(config: ConfigDict, directory: RunDirectory, *, load_policy: Callable[[ConfigDict], Policy]) -> None:
@@ -98,9 +99,9 @@ def _write(
     for place in (directory.adapter, Path(config.out)) if config.out else (directory.adapter,):
         lora.save(place, leader.trainable, base_model)
         figures = {"config": config.to_dict(), "held_out_loss": float(leader.loss), "seconds": seconds, "log": lines}
-        run_directory.write_whole(place / "training.json", json.dumps(figures, indent=1) + "\n")
+        write_whole(place / "training.json", [json.dumps(figures, indent=1), "\n"])
     nothing_judged = summary.Summary(
         config=config.name, device="", size="", iterations=lines[-1]["step"], seconds=round(seconds, 1), samples=0,
         ok=0, success_rate=None, novel_ok=0, geomean_speedup=None, tasks=(),
     )  # fmt: skip
-    run_directory.write_whole(directory.summary, json.dumps(dataclasses.asdict(nothing_judged), indent=2) + "\n")
+    write_whole(directory.summary, [json.dumps(dataclasses.asdict(nothing_judged), indent=2), "\n"])

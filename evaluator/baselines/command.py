@@ -15,15 +15,12 @@ from evaluator.baselines.record import Record, to_json
 from evaluator.baselines.sampling import Effort
 from evaluator.baselines.store import Store, WrongFile
 from evaluator.judge import doctor
+from evaluator.judge.ending import WrongUse
 from evaluator.judge.table import columns
 from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
 
 OK, SOME_FAILED = 0, 3
-
-
-class WrongUse(Exception):
-    """What was asked cannot be done as asked; the text says what to do."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

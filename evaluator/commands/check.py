@@ -5,7 +5,7 @@ from pathlib import Path
 
 from evaluator.baselines import beside
 from evaluator.commands import judging, plot, subjects
-from evaluator.commands.ending import exit_code
+from evaluator.judge.ending import exit_code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

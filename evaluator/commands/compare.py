@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from evaluator.commands import judging, plot, subjects
-from evaluator.commands.ending import exit_code
+from evaluator.judge.ending import exit_code
 from evaluator.judge.ladder import Judge
 from evaluator.judge.timing import rounded
 from evaluator.records import Verdict

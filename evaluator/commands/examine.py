@@ -2,9 +2,9 @@
 
 import argparse
 
-from evaluator.commands.ending import OK, OURS
 from evaluator.judge import doctor
 from evaluator.judge.baseline import plain_text
+from evaluator.judge.ending import OK, OURS
 from evaluator.judge.ladder import Judge
 from evaluator.records import Mode
 from evaluator.tasks import catalog

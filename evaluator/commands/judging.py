@@ -11,8 +11,8 @@ from evaluator.baselines import beside
 from evaluator.baselines.record import Record
 from evaluator.baselines.store import WrongFile
 from evaluator.commands import plot
-from evaluator.commands.ending import WrongUse
 from evaluator.judge import table
+from evaluator.judge.ending import WrongUse
 from evaluator.judge.ladder import Judge
 from evaluator.records import LAYERS, Limits, Mode, Verdict
 from evaluator.tasks.task import Task

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator.commands.ending import WrongUse
+from evaluator.judge.ending import WrongUse
 from evaluator.records import Verdict
 
 _SUFFIXES = (".png", ".svg")

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaluator.commands.ending import WrongUse
 from evaluator.judge import doctor
+from evaluator.judge.ending import WrongUse
 from evaluator.judge.text_file import read_program
 from evaluator.nn import run
 from evaluator.tasks import catalog, user

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from evaluator.commands import subjects
-from evaluator.commands.ending import OK, WrongUse
 from evaluator.judge import table
 from evaluator.judge.baseline import plain_text
+from evaluator.judge.ending import OK, WrongUse
 from evaluator.tasks.task import Task
 from evaluator.tasks.text import task_text
 

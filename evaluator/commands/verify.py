@@ -1,6 +1,7 @@
 """`verify DIR`: judges every program of a folder; a program's task is the name of its folder."""
 
 import argparse
+import operator
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,15 +11,18 @@ from tqdm import tqdm
 from evaluator.baselines import beside
 from evaluator.baselines.record import Record
 from evaluator.commands import judging, plot, subjects
-from evaluator.commands.ending import OURS, WrongUse, exit_code
 from evaluator.judge import table
 from evaluator.judge.baseline import PLAIN
+from evaluator.judge.ending import OURS, WrongUse, exit_code
 from evaluator.judge.job import Job
 from evaluator.judge.summary import summarise
 from evaluator.judge.verdict_json import to_json
 from evaluator.records import Verdict
 from evaluator.tasks.task import Task
+from evaluator.whole_file import write_whole
 from evaluator.workers.local import LocalPool
+
+_NAME = operator.itemgetter(0)  # of a row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +45,10 @@ def run(options: argparse.Namespace) -> int:
         _judge(jobs, options, stored, rows, unwritten)
     except KeyboardInterrupt:
         if rows:
-            _show(options, sorted(rows, key=lambda row: row[0]), tasks, stored)
+            _show(options, sorted(rows, key=_NAME), tasks, stored)
         print(f"{len(rows)} of {len(jobs)} judged", file=sys.stderr)
         raise
-    rows.sort(key=lambda row: row[0])
+    rows.sort(key=_NAME)
     _show(options, rows, tasks, stored)
     plot.write(options.plot, rows)
     for reason in unwritten:
@@ -78,20 +82,9 @@ def _judge(
             if options.write:
                 path = Path(str(job.key)).with_suffix(f".{options.device}.json")
                 try:
-                    _write_whole(path, to_json(verdict) + "\n")
+                    write_whole(path, [to_json(verdict), "\n"])
                 except OSError as error:  # the verdicts to come are worth more than this file
                     unwritten.append(f"cannot write {path}: {error.strerror or error}")
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """The old file or the new one, whatever happens meanwhile."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _programs(directory: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import signal
 from evaluator.devices.lowering import without_literals
 from evaluator.devices.toolchain import CompilerRun
 from evaluator.program.plan import Plan
-from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProgramFault, Rung, killed
 
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 # What linkers say, in the symbol's mangled form or in the text's own.
@@ -26,7 +26,7 @@ def fault(plan: Plan, kernels: list[str], run: CompilerRun, limits: Limits) -> P
         message = "the disk is full: free some space in the cache folder"
         return ProgramFault(Outcome.EVALUATOR_ERROR, Rung.COMPILE, message)
     if run.in_time and (run.exit_code == -signal.SIGKILL or "Killed signal" in said):
-        return ProcessLost(Rung.COMPILE, "the compiler")
+        return killed(Rung.COMPILE, "the compiler")
     if run.exit_code < 0 or "Killed signal" in said or "CPU time limit" in said:
         message = f"compilation was ended after {limits.compile_s:g} s of CPU time"
         return ProgramFault(Outcome.TIMEOUT, Rung.COMPILE, message)

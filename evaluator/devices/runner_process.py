@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from evaluator import confinement
 from evaluator.devices import faults, installed
 from evaluator.devices.faults import Kind, Report
-from evaluator.records import LAYERS, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import LAYERS, Outcome, ProgramFault, Rung, killed
 
 _COMMAND = struct.Struct("<IIIIQ")
 _RUN, _REPLAY, _STOP, _FORGET = 1, 2, 3, 4
@@ -138,7 +138,7 @@ class RunnerProcess:
             code = self._process.returncode
         if code == -signal.SIGKILL and self._last_cpu_s < self._cpu_limit_s - _CPU_SLACK_S:
             # A confined program cannot send signals, so this is somebody else's doing.
-            return ProcessLost(rung, "the program's process")
+            return killed(rung, "the program's process")
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
             return ProgramFault(Outcome.TIMEOUT, rung, "the program used up its CPU time")
         how = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -10,7 +10,7 @@ from evaluator.judge import cuda_child
 from evaluator.judge.child import Child, ending
 from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
-from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung, killed
 from evaluator.tasks.task import Task
 
 START_S = 120.0
@@ -71,7 +71,7 @@ class GpuProcess:
             self._end_child()  # a late answer would be taken for the next question's
             raise RuntimeError(f"the GPU's process was lost over the reference of task {task.id}") from error
         except _NoRoom as error:
-            raise ProcessLost(Rung.TRACE, "the process that has the GPU", str(error)) from error
+            raise ProcessLost(Rung.TRACE, str(error)) from error
         return specs
 
     def examine(self, found: Findings, exam: Examination) -> None:
@@ -83,11 +83,11 @@ class GpuProcess:
                 answer, *payload = self._receive(SILENCE_S)
         except EOFError as error:
             if self._lost_with() == -signal.SIGKILL:
-                raise ProcessLost(found.current, "the process that has the GPU") from error
+                raise killed(found.current, "the process that has the GPU") from error
             message = "the process that has the GPU was lost while it ran the program"
             raise ProgramFault(Outcome.CRASHED, found.current, message) from error
         except _NoRoom as error:
-            raise ProcessLost(found.current, "the process that has the GPU", str(error)) from error
+            raise ProcessLost(found.current, str(error)) from error
         except TimeoutError as error:
             self._end_child()
             message = f"nothing was heard for {SILENCE_S:g} s of the process that has the GPU"

@@ -14,7 +14,7 @@ def read_program(path: Path) -> str:
     """
     try:
         found = path.stat()
-        if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # a folder says so when it is read
             raise ValueError(f"{path} is a pipe or a device: save the program as a file")
         if found.st_size > MAX_BYTES:
             raise ValueError(f"{path} holds {found.st_size} bytes, more than {MAX_BYTES}: not a program")

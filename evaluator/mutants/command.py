@@ -12,6 +12,7 @@ from typing import TextIO
 from tqdm import tqdm
 
 from evaluator.judge import doctor
+from evaluator.judge.ending import WrongUse
 from evaluator.judge.text_file import read_program
 from evaluator.mutants import report
 from evaluator.mutants.crew import Crew, Failure
@@ -27,10 +28,6 @@ from evaluator.tasks.task import Task
 
 BATCH = 12  # mutants of one program that share the runs of their original
 OK, SURVIVORS, OURS = 0, 1, 3  # exit codes
-
-
-class WrongUse(Exception):
-    """What was asked cannot be done as asked; the text says what to do."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

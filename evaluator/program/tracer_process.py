@@ -14,7 +14,7 @@ from typing import Any
 from evaluator import confinement, process_end
 from evaluator.program.plan_reader import MAX_TEXT_BYTES
 from evaluator.program.tracer.child import READY
-from evaluator.records import LAYERS, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import LAYERS, Outcome, ProgramFault, Rung, killed
 
 _START_S = 30.0  # for an interpreter on a crowded machine; only our own code runs before the child is ready
 _END_S = 1.0  # from the end of its output to that of the process
@@ -112,7 +112,7 @@ class TracerProcess:
         if end is None:
             raise _trace_error("the trace closed its output without a plan")
         if end.killed_from_outside(self._cpu_s):
-            raise ProcessLost(Rung.TRACE, "the tracer")
+            raise killed(Rung.TRACE, "the tracer")
         how = f"by signal {-end.code}" if end.code < 0 else f"with exit code {end.code}"
         raise _trace_error(
             f"the sandbox process ended {how}, without a plan: it ran out of memory or CPU time, or crashed"
@@ -126,7 +126,7 @@ class TracerProcess:
         if not said.startswith(READY):
             end = process_end.await_end(self._process, _END_S)
             if end is not None and end.killed_from_outside():
-                raise ProcessLost(Rung.TRACE, "the tracer")
+                raise killed(Rung.TRACE, "the tracer")
             code = None if end is None else end.code
             raise RuntimeError(f"the tracer process did not start (exit code {code}); try: {' '.join(self._command())}")
         confinement.warn("the tracer", filter(None, said.removeprefix(READY).decode().strip().split(",")))

@@ -1,6 +1,6 @@
 """The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import cupy as cp
@@ -57,20 +57,17 @@ class GuardedBuffers(Buffers):
         super().__init__(device, plan, [guarded.address for guarded in self._guarded], self._guarded)
 
     def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
-        for guarded in self._guarded:
-            for address, nbytes in (guarded.before, guarded.behind):
-                self._device.fill(address, bytes([CANARY]), nbytes)
+        for _, _, slack in self._slacks():
+            self._device.fill(slack.data.ptr, bytes([CANARY]), slack.nbytes)
         self.fill_inputs(inputs)
         self.spread_poison(seed)
 
     def check_canaries(self) -> None:
         """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
-        for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
-            for (address, nbytes), place in ((guarded.before, "before"), (guarded.behind, "behind")):
-                slack = layout.bits(address, nbytes, "uint8", guarded)
-                if comparison.count_equal(slack, np.full(1, CANARY, np.uint8)) != nbytes:
-                    message = f"a write went {place} buffer {buffer.name!r}, seen after the run"
-                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+        for name, place, slack in self._slacks():
+            if comparison.count_equal(slack, np.full(1, CANARY, np.uint8)) != slack.nbytes:
+                message = f"a write went {place} buffer {name!r}, seen after the run"
+                raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
 
     def poisoned(self, view: View, seed: int) -> int:
         """Elements of an output that no step wrote; none of an input that is returned."""
@@ -78,6 +75,12 @@ class GuardedBuffers(Buffers):
             return 0
         bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
         return comparison.count_equal(bits, poison(self.plan.dtype(view), seed))
+
+    def _slacks(self) -> Iterator[tuple[str, str, cp.ndarray]]:
+        """(buffer's name, "before" or "behind" it, the bytes there)."""
+        for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
+            for place, (address, nbytes) in (("before", guarded.before), ("behind", guarded.behind)):
+                yield buffer.name, place, layout.bits(address, nbytes, "uint8", guarded)
 
 
 class TimedBuffers(Buffers):

@@ -17,7 +17,7 @@ from pathlib import Path
 from evaluator import confinement, process_end
 from evaluator.devices.cuda import stubs, toolkit
 from evaluator.devices.cuda.headers import bundled
-from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProgramFault, Rung, killed
 
 _END_S = 1.0  # from the end of its output to that of the process
 _START_S = 60.0  # a crowded machine; only our own text is compiled before the child is ready
@@ -142,7 +142,7 @@ class Compiler:
         end, self._end_seen = self._end_seen, None
         self.close()
         if end is not None and end.killed_from_outside() and end.peak_bytes < _MUCH_MEMORY_BYTES:
-            return ProcessLost(Rung.COMPILE, "NVRTC's process")
+            return killed(Rung.COMPILE, "NVRTC's process")
         message = f"NVRTC was lost while it compiled {file} ({seen}): the text is too much for it; write it more simply"
         return ProgramFault(Outcome.COMPILE_ERROR, Rung.COMPILE, message)
 

@@ -63,7 +63,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
 def test_a_damaged_line_is_named(whole, tmp_path):
     path = folder.shard_path(tmp_path, "single", 0)
     line = folder.shard_path(whole, "single", 0).read_text().splitlines()[0]
-    folder.write_whole(path, [line, line[:100]])
+    folder.write_lines(path, [line, line[:100]])
     with pytest.raises(CorpusError, match=r"00000\.jsonl, line 2 is damaged"):
         list(folder.read_examples(tmp_path))
 

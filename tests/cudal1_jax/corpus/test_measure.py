@@ -38,7 +38,7 @@ class ScriptedPool:
 @pytest.fixture
 def contests(tmp_path):
     made = generate.contests(0, 0, 3, frozenset(), lambda text: True)
-    folder.write_whole(folder.shard_path(tmp_path, "contest", 0), map(example.contest_json, made))
+    folder.write_lines(folder.shard_path(tmp_path, "contest", 0), map(example.contest_json, made))
     return made
 
 
@@ -96,7 +96,7 @@ def test_a_wrong_program_is_neither_shown_nor_answers_and_is_counted(contests, s
 
 def test_right_programs_of_kernels_are_examples_without_exemplars_too(speedups, contests, tmp_path):
     contest = dataclasses.replace(contests[0], kernels=True)
-    folder.write_whole(folder.shard_path(tmp_path, "contest", 0), [example.contest_json(contest)])
+    folder.write_lines(folder.shard_path(tmp_path, "contest", 0), [example.contest_json(contest)])
     speedups[sha256(contest.candidates[2].text)] = None
     pool = ScriptedPool(speedups)
     measure_with(tmp_path, pool, 8)

@@ -8,9 +8,9 @@ import pytest
 
 from evaluator import __main__ as command_line
 from evaluator.commands import judging
-from evaluator.commands.ending import exit_code
 from evaluator.devices import toolchain
 from evaluator.judge import doctor
+from evaluator.judge.ending import exit_code
 from evaluator.judge.verdict_json import from_json
 from evaluator.records import Outcome
 from evaluator.tasks import catalog

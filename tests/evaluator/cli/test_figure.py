@@ -10,8 +10,8 @@ import pytest
 
 from evaluator import __main__ as command_line
 from evaluator.commands import judging, plot, verify
-from evaluator.commands.ending import WrongUse
 from evaluator.judge import doctor
+from evaluator.judge.ending import WrongUse
 from evaluator.records import Interval, Work
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -18,7 +18,7 @@ from evaluator.judge.job import Job
 from evaluator.judge.ladder import Judge
 from evaluator.process_end import ProcessEnd
 from evaluator.program.trace import Tracer, trace
-from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung
+from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung, killed
 from evaluator.tasks.task import Array, Task
 from evaluator.workers.local import LocalPool
 
@@ -66,29 +66,29 @@ def job(key, text):
 
 @pytest.mark.parametrize("rung", rungs(fast=Rung.TIMING))
 def test_children_killed_at_a_rung_cost_no_verdict(doomed, rung, tmp_path, caplog):
-    killed = tmp_path / "killed"
+    marker = tmp_path / "killed"
     with doomed.DoomedJudge(limits=LIMITS, clock=derived) as judge:
         assert judge.judge(job(0, PROGRAM)).ok  # everything runs that can be killed
-        verdict = judge.judge(job(1, order("children", rung, killed)))
+        verdict = judge.judge(job(1, order("children", rung, marker)))
         assert verdict.ok, (verdict.outcome, verdict.rung, verdict.message)
         assert judge.judge(job(2, PROGRAM)).ok
-    assert len(json.loads(killed.read_text())) >= 3
+    assert len(json.loads(marker.read_text())) >= 3
     assert "judging once more" in caplog.text
 
 
 @pytest.mark.parametrize("rung", rungs())
 def test_a_worker_killed_at_a_rung_costs_no_verdict(doomed, rung, tmp_path):
-    killed = tmp_path / "killed"
+    marker = tmp_path / "killed"
     with LocalPool(1, {"limits": LIMITS, "clock": derived}, make_judge=doomed.DoomedJudge) as pool:
-        pool.submit(job("doomed", order("judge", rung, killed)))
+        pool.submit(job("doomed", order("judge", rung, marker)))
         pool.submit(job("next", PROGRAM))
         verdicts, seconds = {}, {}
         for done, verdict in pool.completed():
-            verdicts[done.key], seconds[done.key] = verdict, time.time() - killed.stat().st_mtime
+            verdicts[done.key], seconds[done.key] = verdict, time.time() - marker.stat().st_mtime
     print(f"killed at {rung}: its verdict came {seconds['doomed']:.1f} s later")
     assert sorted(verdicts) == ["doomed", "next"]
     assert all(verdict.ok for verdict in verdicts.values()), verdicts
-    assert gone(doomed, json.loads(killed.read_text()))
+    assert gone(doomed, json.loads(marker.read_text()))
 
 
 def gone(doomed, pids, patience_s=20.0):
@@ -228,7 +228,7 @@ def test_a_compiler_that_was_killed_is_told_from_one_that_took_too_long(
 
 def test_a_program_whose_process_is_lost_every_time_is_an_evaluator_error(monkeypatch):
     def lost(*_, **__):
-        raise ProcessLost(Rung.TRACE, "the tracer")
+        raise killed(Rung.TRACE, "the tracer")
 
     with Judge(limits=LIMITS) as judge:
         monkeypatch.setattr(Tracer, "trace", lost)

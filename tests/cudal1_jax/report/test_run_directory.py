@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from cudal1_jax.report.run_directory import RunError, RunLock, flatten, open_run, set_aside, write_whole
+from cudal1_jax.report.run_directory import RunError, RunLock, flatten, open_run, set_aside
+from evaluator.whole_file import write_whole
 
 CONFIG = {"iterations": 5, "rollout": {"group": 8, "tasks": ("1_019",)}, "name": "crl"}
 

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evaluator.judge.conditioning import moved, steadied
+
 FLOAT32_INTEGERS = 2.0**24  # every integer up to here is a float32, so sums below it are exact in any order
 
 Array = Any  # numpy.ndarray or cupy.ndarray
@@ -44,12 +46,16 @@ Both = Callable[[Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Seque
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """How far one output of the float32 reference is from the exact values. The reference's array is not kept."""
+    """How far one output of the float32 reference is from the exact values. The reference's array is not kept.
+
+    Where few elements are off, the largest errors on inputs moved by one spacing (`conditioning`).
+    """
 
     norm_error: float
     element_error: float
     dtype: str  # of the output
     usable: bool  # finite wherever the exact value fits the type
+    errors: int  # elements that are off, or all where none is: what the figures rest on
     digest: int | None = None  # of the exact values, where they lie in memory that a program may reach
     # Error of the exact values on operands rounded to TF32; 0 where the task's class asks for every bit of them.
     operand_norm_error: float = 0.0
@@ -106,7 +112,12 @@ def evaluate(
         bounded = all(x.size == 0 or float(np.max(np.abs(x))) < FLOAT32_INTEGERS for x in magnitudes)
         del magnitudes
         due = bounded and _affine(both, smaller() if smaller else inputs)
-    return Expected(tuple(inputs), tuple(exact), found, due)
+
+    def again(draw: int) -> tuple[Accuracy, ...]:
+        near = moved(inputs, draw)
+        return accuracies(both(near, widened(near))[0], exact, compare)
+
+    return Expected(tuple(inputs), tuple(exact), found if due else steadied(found, again), due)
 
 
 def accuracies(reference: Sequence[Array], exact: Sequence[Array], compare: Compare) -> tuple[Accuracy, ...]:
@@ -143,7 +154,8 @@ def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
         with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
             usable = bool((np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))).all())
     digest = getattr(errors, "digest", None)
-    return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable, digest)
+    off = round(errors.share_off * reference.size) or reference.size
+    return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable, off, digest)
 
 
 def _affine(both: Both, inputs: Sequence[Array]) -> bool:

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluator import _core
+from evaluator.judge.conditioning import FEW_ERRORS
 from evaluator.judge.expected import Accuracy, Array, Compare, Comparison, Expected
 from evaluator.records import Outcome, ProgramFault, Rung
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference
+FEW_FACTOR = 16.0  # where few elements are off: no average takes the edge off what one order of summation gives
 
 # Where the class allows operands of eleven bits: so much worse than the reference, or than the exact values on operands
 # so rounded, which says what a heavy tail or a cancellation makes of rounding. bfloat16 is eight times as coarse.
@@ -75,7 +77,8 @@ def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
     spacings = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"]
     own = reference.norm_error, reference.element_error
     if precision == "fp32":
-        return Bound(*(max(REFERENCE_FACTOR * error, spacings) for error in own))
+        factor = FEW_FACTOR if reference.errors < FEW_ERRORS else REFERENCE_FACTOR
+        return Bound(*(max(factor * error, spacings) for error in own))
     rounded = reference.operand_norm_error, reference.operand_element_error
     limits = zip(own, rounded, COARSE_LEAST, COARSE_MOST, strict=True)
     return Bound(*(spacings + min(most, max(least, COARSE_FACTOR * max(errors))) for *errors, least, most in limits))
@@ -108,7 +111,7 @@ def measure(
     findings = []
     arrays = zip(seen, expected.exact, expected.accuracies, bounds_of(expected, family, precision), strict=True)
     for index, (array, exact, accuracy, bound) in enumerate(arrays):
-        errors = compare(array, exact)
+        errors = compare(array, exact, accuracy.scale)
         if accuracy.digest is not None and accuracy.digest != getattr(errors, "digest", None):
             message = f"the expected values of output {index} changed in the memory of the judge"
             raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 FEW_ERRORS = 64  # the root mean square of so many is within a third of what it would be of all there are
 
-# Where errors of reference and program are of one size, a program is beyond eight times the largest of 17 in one case of
-# 10^10; where its own are three times as large, in one of 10,000. Beyond eight times a single one: in one of 13, of 4.
+# Of a reference with errors of size s, the largest of 17 is hardly ever below s, and as a rule 2 s. `bounds` allows 16
+# times that: a program whose errors are six times as large (one accumulator from left to right where the reference adds
+# pairs) is beyond it in one case of 10,000 that cancel. Beyond 8 times a single error it would be in four of ten.
 MOST_DRAWS = 16
 # A reference that stays below one spacing in its first draws is no matter of luck: every class allows 16 and more.
 FIRST_DRAWS = 2

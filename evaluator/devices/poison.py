@@ -5,7 +5,8 @@ import numpy as np
 
 from evaluator.program.dtypes import FLOAT_DTYPES
 
-CANARY = 0xA5  # every byte beside a buffer
+CANARY = 0xA5  # every byte beside a buffer on `cuda`; see `canaries` for the emulator
+FRACTION_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -22,7 +23,7 @@ def poison(dtype: str, seed: int) -> np.ndarray:
     width = numpy_dtype(dtype).itemsize
     word = int(generator.integers(1, 2**63))
     if dtype in FLOAT_DTYPES:
-        mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
+        mantissa = FRACTION_BITS[dtype]
         exponent = (1 << (8 * width - 1 - mantissa)) - 1
         payload = word % ((1 << (mantissa - 1)) - 1) + 1  # not 0, quiet bit clear
         word = exponent << mantissa | payload

@@ -8,9 +8,10 @@ import numpy as np
 
 from evaluator import confinement
 from evaluator.devices import faults, layout
+from evaluator.devices.canaries import KINDS, Canaries
 from evaluator.devices.compilation import CompiledObject
 from evaluator.devices.layout import SharedBuffers
-from evaluator.devices.poison import CANARY, numpy_dtype, poison
+from evaluator.devices.poison import numpy_dtype, poison
 from evaluator.devices.runner_process import RunnerProcess, is_fault
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
@@ -78,7 +79,8 @@ class Session:
         self._inputs: list[np.ndarray] | None = None
         self._unseen = False  # whether the inputs' contents are new since the last launch
         self._swaps: list[tuple[np.ndarray, int, int]] = []  # exchanged elements of inputs, to be put back
-        self._canaries = False  # whether they were laid, which judged runs do
+        self._canaries = Canaries(self._plan, self._buffers)
+        self._runs = 0  # calls of `run`
         self._poison: dict[str, np.ndarray] = {}  # by dtype
         self._replays = 0  # timed ones since the inputs were given
         self._sample: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]] | None = None  # inputs, outputs of one
@@ -102,15 +104,16 @@ class Session:
     ) -> RunReport:
         """Run the plan once on `inputs` and say what happened. Raises ProgramFault for what the program did wrong."""
         self._guard = guard
+        self._runs += 1
         self.refill(inputs)
-        report, cpu_us = self._judged_run(order, seed, guard, poison_seed=seed)
+        report, cpu_us = self._judged_run(order, seed, poison_seed=seed)
         left = self._poisoned_elements(poison_seed=seed)
         if any(mask.any() for mask in left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: only what another poison survives in as well is unwritten.
             self.refill(inputs)
-            report, cpu_us = self._judged_run(order, seed, guard, poison_seed=~seed)
+            report, cpu_us = self._judged_run(order, seed, poison_seed=~seed)
             left = [mask & again for mask, again in zip(left, self._poisoned_elements(~seed), strict=True)]
-        return RunReport(
+        done = RunReport(
             outputs=self._current_outputs(),
             unwritten=tuple(int(np.count_nonzero(mask)) for mask in left),
             modified=self._modified_inputs(),
@@ -118,6 +121,9 @@ class Session:
             peak_bytes=self._plan.nbytes,
             cpu_us=cpu_us,
         )
+        if self._runs == 2 and self._canaries.odd_ends:  # a session that is run once is about to be timed
+            self._check_odd_ends(done.outputs, inputs, order, seed)
+        return done
 
     def refill(self, inputs: Sequence[np.ndarray]) -> None:
         """Give the inputs new contents at the same addresses."""
@@ -198,18 +204,21 @@ class Session:
             raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
 
     def _replay(self, forget: bool) -> float:
-        """Seconds of CPU time of one pass, which finds nothing of earlier ones if told to `forget`."""
+        """Seconds of CPU time of one pass, which finds nothing of earlier ones if told to `forget`.
+
+        The clock is read last: whatever the process does while its traces are looked at is counted, and by then it has
+        gone to sleep, so that the system has its time in full.
+        """
         if forget:
             self._spread_poison()
             self._answered(self._runner.forget(deadline_s=self._limits.kernel_s, rung=Rung.TIMING), Rung.TIMING)
         seals = self._seal_outputs()
         started = self._runner.cpu_s()
         self._command("forward", 0, Rung.TIMING, judged=False)
-        spent_s = self._runner.cpu_s() - started
         self._unseen = False
         self._check_seals(seals)
         self._check_canaries(Rung.TIMING)  # each time: beside a buffer is room to remember what an earlier replay found
-        return spent_s
+        return self._runner.cpu_s() - started
 
     def _current_inputs(self) -> tuple[np.ndarray, ...]:
         views = [View(number, 0, buffer.shape) for number, buffer in enumerate(self._plan.inputs)]
@@ -230,12 +239,9 @@ class Session:
             raise faults.fault(report, self._plan, self._compiled.compiled.path, rung)
         return report
 
-    def _judged_run(self, order: str, seed: int, guard: str, poison_seed: int) -> tuple[faults.Report, float]:
+    def _judged_run(self, order: str, seed: int, poison_seed: int, more: int = 0) -> tuple[faults.Report, float]:
         """Fresh poison and canaries, one pass, canaries looked at. Returns the report and microseconds of CPU time."""
-        for number in range(len(self._plan.buffers)):
-            for part in self._buffers.slack(number, guard):
-                part[:] = CANARY
-        self._canaries = True
+        self._canaries.lay(self._guard, kind=self._runs + more, seed=poison_seed)
         self._draw_poison(poison_seed)
         self._spread_poison()
         started = self._runner.cpu_s()
@@ -245,18 +251,27 @@ class Session:
         self._check_canaries(Rung.MEMORY_SAFETY)
         return report, cpu_us
 
+    def _check_odd_ends(
+        self, outputs: tuple[np.ndarray, ...], inputs: Sequence[np.ndarray], order: str, seed: int
+    ) -> None:
+        """The run that gave `outputs` again, with other bytes beside the buffers: what comes out must be the same."""
+
+        def differs(more: int) -> bool:
+            self.refill(inputs)
+            self._judged_run(order, seed, poison_seed=seed, more=more)
+            return not all(_same_bits(one, other) for one, other in zip(outputs, self._current_outputs(), strict=True))
+
+        if any(differs(more) for more in KINDS[1:]) and not differs(0):
+            self._runner.close()
+            message = (
+                "an output changes with the bytes right behind a buffer: look for an index beyond the last element"
+            )
+            raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+
     def _check_canaries(self, rung: Rung) -> None:
-        if not self._canaries:
-            return
-        for number, buffer in enumerate(self._plan.buffers):
-            before, behind = self._buffers.slack(number, self._guard)
-            for part, place in ((before, "before the start"), (behind, "past the end")):
-                changed = np.flatnonzero(part != CANARY)
-                if changed.size:
-                    distance = len(before) - changed[-1] if place == "before the start" else changed[0]
-                    message = f"write {distance} bytes {place} of buffer {buffer.name!r}, seen after the run"
-                    self._runner.close()
-                    raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
+        if message := self._canaries.disturbed():
+            self._runner.close()
+            raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
 
     def _is_input(self, view: View) -> bool:
         return self._plan.buffers[view.buffer].role == "input"

@@ -18,15 +18,15 @@ namespace {
 using Exact = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 template <typename T>
-judging::Comparison compare_as(const py::array& seen, const Exact& exact, double largest) {
+judging::Comparison compare_as(const py::array& seen, const Exact& exact, double scale, double largest) {
   const auto* seen_data = static_cast<const T*>(seen.data());
   const double* exact_data = exact.data();
   const auto count = static_cast<std::size_t>(exact.size());
   py::gil_scoped_release release;
-  return judging::compare(seen_data, exact_data, count, largest);
+  return judging::compare(seen_data, exact_data, count, largest, scale);
 }
 
-judging::Comparison compare(const py::array& seen, const Exact& exact) {
+judging::Comparison compare(const py::array& seen, const Exact& exact, double scale) {
   if (seen.size() != exact.size()) {
     throw std::invalid_argument("seen " + std::to_string(seen.size()) + " elements, expected " +
                                 std::to_string(exact.size()));
@@ -35,13 +35,13 @@ judging::Comparison compare(const py::array& seen, const Exact& exact) {
   const char kind = seen.dtype().kind();
   const auto bytes = seen.dtype().itemsize();
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-  if (kind == 'f' && bytes == 2) return compare_as<judging::Half>(seen, exact, 65504.0);
-  if (kind == 'f' && bytes == 4) return compare_as<float>(seen, exact, std::numeric_limits<float>::max());
-  if (kind == 'f' && bytes == 8) return compare_as<double>(seen, exact, kUnbounded);
-  if (kind == 'i' && bytes == 1) return compare_as<std::int8_t>(seen, exact, kUnbounded);
-  if (kind == 'i' && bytes == 4) return compare_as<std::int32_t>(seen, exact, kUnbounded);
-  if (kind == 'i' && bytes == 8) return compare_as<std::int64_t>(seen, exact, kUnbounded);
-  if ((kind == 'u' || kind == 'b') && bytes == 1) return compare_as<std::uint8_t>(seen, exact, kUnbounded);
+  if (kind == 'f' && bytes == 2) return compare_as<judging::Half>(seen, exact, scale, 65504.0);
+  if (kind == 'f' && bytes == 4) return compare_as<float>(seen, exact, scale, std::numeric_limits<float>::max());
+  if (kind == 'f' && bytes == 8) return compare_as<double>(seen, exact, scale, kUnbounded);
+  if (kind == 'i' && bytes == 1) return compare_as<std::int8_t>(seen, exact, scale, kUnbounded);
+  if (kind == 'i' && bytes == 4) return compare_as<std::int32_t>(seen, exact, scale, kUnbounded);
+  if (kind == 'i' && bytes == 8) return compare_as<std::int64_t>(seen, exact, scale, kUnbounded);
+  if ((kind == 'u' || kind == 'b') && bytes == 1) return compare_as<std::uint8_t>(seen, exact, scale, kUnbounded);
   throw std::invalid_argument("seen an output of type " + std::string(py::str(seen.dtype())) +
                               ", expected float16, float32, float64, int8, int32, int64, uint8 or bool");
 }
@@ -87,6 +87,7 @@ void bind_judging(py::module_& module) {
       .def_readonly("worst_index", &judging::Comparison::worst_index)
       .def_readonly("worst_seen", &judging::Comparison::worst_seen)
       .def_readonly("worst_expected", &judging::Comparison::worst_expected);
-  module.def("compare", &compare, py::arg("seen"), py::arg("exact"),
-             "Errors of `seen` (float16/32/64, int8/32/64, uint8, bool; contiguous) against `exact` (float64).");
+  module.def("compare", &compare, py::arg("seen"), py::arg("exact"), py::arg("scale") = 0.0,
+             "Errors of `seen` (float16/32/64, int8/32/64, uint8, bool; contiguous) against `exact` (float64). `scale`: "
+             "of the exact values, where it is known from an earlier comparison.");
 }

@@ -131,12 +131,14 @@ bool add_block(const T* seen, const double* exact, double largest, double invers
 
 }  // namespace detail
 
-// `largest` is the largest finite value of the output's type (infinity for integers).
+// `largest` is the largest finite value of the output's type (infinity for integers); `scale` that of the exact values
+// where an earlier comparison found it, else 0.
 template <typename T>
-Comparison compare(const T* seen, const double* exact, std::size_t count, double largest) {
+Comparison compare(const T* seen, const double* exact, std::size_t count, double largest, double scale) {
   using detail::kBlock;
   Comparison result{};
-  result.scale = std::fmax(detail::root_mean_square(exact, count, largest), std::numeric_limits<float>::min());
+  if (scale <= 0.0) scale = detail::root_mean_square(exact, count, largest);
+  result.scale = std::fmax(scale, std::numeric_limits<float>::min());
   result.worst_index = -1;
   const double inverse_scale = 1.0 / result.scale;
   detail::Sums sums;

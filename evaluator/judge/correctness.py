@@ -20,6 +20,7 @@ class Case:
 
     name: str
     seed: int
+    once: bool = False  # made for one program alone
 
 
 def schedule(task: Task, effort: Effort, seed: int, only: Sequence[str] | None) -> list[Case]:
@@ -45,8 +46,9 @@ def disagreement(
 ) -> ProgramFault | None:
     """Outputs of the same input in two runs must agree within the bound; `nondeterministic` where they do not."""
     bounds = bounds_of(expected, task.family, task.precision)
-    for index, (one, two, bound) in enumerate(zip(outputs, again, bounds, strict=True)):
-        difference = bench.compare(two, one)
+    arrays = zip(outputs, again, expected.accuracies, bounds, strict=True)
+    for index, (one, two, accuracy, bound) in enumerate(arrays):
+        difference = bench.compare(two, one, accuracy.scale)
         if apart(difference, bound):  # sums of atomics in another order are no race
             return ProgramFault(
                 Outcome.NONDETERMINISTIC,
@@ -63,7 +65,7 @@ def check_cases(
 ) -> Iterator[CaseError]:
     """Runs every case, in thread orders and guard sides by turns. Raises ProgramFault at the first that fails."""
     for number, case in enumerate(cases):
-        expected = bench.expected(task, size, case.name, case.seed)
+        expected = bench.expected(task, size, case.name, case.seed, once=case.once)
         if not expected.usable:
             continue  # the reference itself overflows here, so the case asks for what nobody could avoid
         report = guarded_run(session, expected.inputs, PASSES[number % len(PASSES)], case.seed)

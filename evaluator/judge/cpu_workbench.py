@@ -48,11 +48,11 @@ class CpuWorkbench:
         """Shape and dtype of each output of a task."""
         return self._oracle.outputs(task, size)
 
-    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
+    def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
         return self._oracle.expected(task, size, case, seed)
 
-    def compare(self, seen: np.ndarray, exact: np.ndarray) -> Comparison:
-        return _core.compare(np.ascontiguousarray(seen), np.ascontiguousarray(exact, dtype=np.float64))
+    def compare(self, seen: np.ndarray, exact: np.ndarray, scale: float = 0.0) -> Comparison:
+        return _core.compare(np.ascontiguousarray(seen), np.ascontiguousarray(exact, dtype=np.float64), scale)
 
     def compile(self, plan: Plan) -> cpu.CompiledPlan:
         """Raises ProgramFault for what the compiler or a launch check finds."""

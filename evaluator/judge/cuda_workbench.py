@@ -3,7 +3,6 @@
 Needs CuPy. A CUDA context that a program has broken is of no further use; the process then ends (`cuda_child`).
 """
 
-import collections
 import contextlib
 import dataclasses
 import math
@@ -20,8 +19,9 @@ from evaluator.devices.cuda.recorded import Recorded
 from evaluator.devices.cuda.room import with_room
 from evaluator.devices.cuda.session import Session
 from evaluator.judge.cases import inputs_for
-from evaluator.judge.expected import Array, Comparison, Expected, evaluate
+from evaluator.judge.expected import Array, Comparison, Expected, evaluate, exact_values
 from evaluator.judge.job import Job
+from evaluator.judge.kept_cases import KeptCases, Key, with_arrays
 from evaluator.judge.timing import BUCKETS
 from evaluator.judge.workbench import Reference
 from evaluator.nn import cupy_nn
@@ -31,7 +31,6 @@ from evaluator.program.plan import Launch
 from evaluator.records import Limits, ProgramFault
 from evaluator.tasks.task import Task
 
-_CACHE_SHARE = 1 / 5  # of the device's memory, for expected values
 _OURS_S = 60.0  # a reference that takes longer is a fault of ours
 
 
@@ -47,8 +46,7 @@ class CudaWorkbench:
         cp.cuda.Stream.from_external(self.device).use()
         self.timer = _core.CudaTimer(self.device)
         self.beat: Callable[[], None] = lambda: None  # called often: a sign of life for whoever waits
-        self._cache: collections.OrderedDict[tuple, Expected] = collections.OrderedDict()
-        self._cache_bytes = int(_CACHE_SHARE * limits.gpu_share * self.device.memory[1])
+        self._kept = KeptCases(int(limits.gpu_share * self.device.memory[1]))
         cp.get_default_memory_pool().set_limit(fraction=limits.gpu_share)
         self._monitor = monitor(cp.cuda.Device(ordinal).pci_bus_id)
         self._expected_processes = 1 if limits.gpu_share == 1 else 2  # a learner has the rest of the memory
@@ -62,29 +60,39 @@ class CudaWorkbench:
 
         return tuple((tuple(x.shape), x.dtype.name) for x in with_room(call, self.make_room))
 
-    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
+    def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
         self.beat()
         key = (task.source_at(size), task.arrays_at(size), case, seed)
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key]
-        found = with_room(lambda: self._evaluate(task, size, case, seed), self.make_room)
-        self._keep(key, found)
+        found = self._kept.get(key)
+        if found is None:
+            found = with_room(lambda: self._evaluate(key, task, size), self.make_room)
+            if not once:
+                self._kept.keep(key, found)
         return found
 
-    def _evaluate(self, task: Task, size: str, case: str, seed: int) -> Expected:
-        source = task.source_at(size)
+    def _evaluate(self, key: Key, task: Task, size: str) -> Expected:
+        source, _, case, seed = key
+
+        def inputs_at(size: str) -> list[Array]:
+            return inputs_for(task, size, case, seed, CupySource())
+
+        def forward(arrays: Sequence[Array]) -> Sequence[Array]:
+            return run(source, cupy_nn, arrays)
+
+        inputs, known = inputs_at(size), self._kept.figures(key)
+        if known is not None:  # the arrays alone have to be made anew
+            return with_arrays(known, inputs, exact_values(inputs, forward), comparison.digest)
         return evaluate(
-            inputs_for(task, size, case, seed, CupySource()),
-            lambda low, high: (run(source, cupy_nn, low), run(source, cupy_nn, high)),
+            inputs,
+            forward,
             self.compare,
             integral=case == "integers",
             coarse=task.precision != "fp32",
-            smaller=lambda: inputs_for(task, _smallest_like(task, size), case, seed, CupySource()),
+            smaller=lambda: inputs_at(_smallest_like(task, size)),
         )
 
-    def compare(self, seen: Array, exact: Array) -> Comparison:
-        return comparison.compare(seen, exact)
+    def compare(self, seen: Array, exact: Array, scale: float = 0.0) -> Comparison:
+        return comparison.compare(seen, exact, scale)
 
     def survived(self) -> bool:
         return faults.survived(self.device)
@@ -150,14 +158,14 @@ class CudaWorkbench:
 
     def tidy(self) -> None:
         """Gives back to the device what the last program took, and what the next one will not ask for again."""
-        kept = self._references and any(each is self._references[1] for each in self._cache.values())
-        if not kept:
+        if self._references and not self._kept.holds(self._references[1]):
             self.forget_references()
+        self._kept.next_program()
         cp.get_default_memory_pool().free_all_blocks()
 
     def make_room(self) -> None:
         """Gives back everything that can be made anew."""
-        self._cache.clear()
+        self._kept.clear()
         self.forget_references()
         cp.get_default_memory_pool().free_all_blocks()
 
@@ -167,13 +175,6 @@ class CudaWorkbench:
         parts = f"{free / 1e9:.1f} are free, {pool.used_bytes() / 1e9:.1f} in use by the judge's pool"
         kept = f"{pool.free_bytes() / 1e9:.1f} kept by it"
         return f"Of the device's {total / 1e9:.1f} GB {parts}, {kept}; the rest is the program's, or another process's."
-
-    def _keep(self, key: tuple, found: Expected) -> None:
-        if 2 * found.nbytes > self._cache_bytes:
-            return  # one entry that takes most of it would only be in the way
-        self._cache[key] = found
-        while sum(each.nbytes for each in self._cache.values()) > self._cache_bytes:
-            self._cache.popitem(last=False)
 
 
 def _smallest_like(task: Task, size: str) -> str:

@@ -80,11 +80,11 @@ def _judge_outputs(bench: Workbench, found: Findings, exam: Examination, first: 
         with found.rung(Rung.MEMORY_SAFETY):
             report = guarded_run(session, expected.inputs, PASSES[0], first.seed)
             found.peak_bytes = report.peak_bytes
+            finding, shapes = worst(bench, report.outputs, expected, task), [x.shape for x in expected.exact]
             disagreements = [  # one run at a time, since outputs may be gigabytes
                 disagreement(bench, report.outputs, again.outputs, expected, task)
                 for again in (guarded_run(session, expected.inputs, how, first.seed) for how in PASSES[1:3])
             ]
-            finding, shapes = worst(bench, report.outputs, expected, task), [x.shape for x in expected.exact]
             del report, expected
             _replay(bench, session, exam, first)
         with found.rung(Rung.CORRECTNESS):
@@ -123,7 +123,7 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
         with found.rung(Rung.RECHECK):
             check_timed_outputs(bench, sessions, expected, job.task)
             del expected
-            fresh = Case("plain", derive(exam.seed, sha, "fresh"))
+            fresh = Case("plain", derive(exam.seed, sha, "fresh"), once=True)
             check_fresh_contents(bench, sessions[0], _expected(bench, job, fresh), job.task)
             for case in _hidden_cases(exam, sha):
                 _try_hidden_case(bench, found, exam, sessions, case)
@@ -162,12 +162,13 @@ def _hidden_cases(exam: Examination, sha: str) -> list[Case]:
     """A few, picked anew for every program."""
     hidden = [name for name in named(exam.job.task, exam.job.cases) if name != "plain"]
     picked = np.random.default_rng(derive(exam.seed, sha, "timed cases")).permutation(len(hidden))
-    return [Case(hidden[i], derive(exam.seed, sha, "timed", hidden[i])) for i in picked[: exam.effort.timed_cases]]
+    names = [hidden[i] for i in picked[: exam.effort.timed_cases]]
+    return [Case(name, derive(exam.seed, sha, "timed", name), once=True) for name in names]
 
 
 def _speedup_again(bench: Workbench, exam: Examination, sha: str, name: str, seed: int) -> Interval:
     """The speed-up over one baseline in new sessions on a new draw, whose outputs must be right as well."""
-    expected = _expected(bench, exam.job, Case("plain", seed))
+    expected = _expected(bench, exam.job, Case("plain", seed, once=True))
     with contextlib.ExitStack() as stack:
         sessions = bench.open_timed(stack, exam.compiled, expected)
         pairs = _pairs(bench, exam, sessions, sha, expected, seed)
@@ -201,7 +202,7 @@ def _check_floor(found: Findings) -> None:
 
 
 def _expected(bench: Workbench, job: Job, case: Case) -> Expected:
-    return bench.expected(job.task, job.size, case.name, case.seed)
+    return bench.expected(job.task, job.size, case.name, case.seed, once=case.once)
 
 
 def _clocked(exam: Examination, sessions: Sequence[Timed], identity: str) -> list[Timed]:

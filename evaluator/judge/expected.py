@@ -24,6 +24,8 @@ class Comparison(Protocol):
     @property
     def element_error(self) -> float: ...
     @property
+    def scale(self) -> float: ...
+    @property
     def alignment(self) -> float: ...
     @property
     def share_off(self) -> float: ...
@@ -37,11 +39,14 @@ class Comparison(Protocol):
     def worst_expected(self) -> float: ...
 
 
-Compare = Callable[[Array, Array], Comparison]
-"""(seen, exact values in float64) -> errors"""
+class Compare(Protocol):
+    """Errors of an output. `scale`: of the exact values, where an earlier comparison found it; 0: not known."""
 
-Both = Callable[[Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Sequence[Array]]]
-"""(inputs, the same in float64) -> (outputs of the reference, the same in float64)"""
+    def __call__(self, seen: Array, exact: Array, scale: float = 0.0, /) -> Comparison: ...
+
+
+Forward = Callable[[Sequence[Array]], Sequence[Array]]
+"""Inputs -> outputs of the reference, at the precision of the inputs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Accuracy:
     element_error: float
     dtype: str  # of the output
     usable: bool  # finite wherever the exact value fits the type
+    scale: float  # root mean square of the exact values, as `Comparison` has it
     errors: int  # elements that are off, or all where none is: what the figures rest on
     digest: int | None = None  # of the exact values, where they lie in memory that a program may reach
     # Error of the exact values on operands rounded to TF32; 0 where the task's class asks for every bit of them.
@@ -83,7 +89,7 @@ class Expected:
 
 def evaluate(
     inputs: Sequence[Array],
-    both: Both,
+    forward: Forward,
     compare: Compare,
     *,
     integral: bool,
@@ -96,28 +102,27 @@ def evaluate(
     same kind but fewer elements: whether the reference is affine is then asked of those, since the answer takes a dozen
     arrays in float64.
     """
-    reference, exact = both(inputs, widened(inputs))
-    exact = [x.astype(np.float64, copy=False) for x in exact]
-    found = accuracies(reference, exact, compare)
-    due = False
-    del reference  # of gigabytes, perhaps
+    exact = exact_values(inputs, forward)
+    found = accuracies(forward(inputs), exact, compare)
     if coarse:
-        rounded = [to_tf32(x) for x in inputs]
-        _, near = both(rounded, widened(rounded))
+        near = forward(widened([to_tf32(x) for x in inputs]))
         found = tuple(_with_operands(*each, compare) for each in zip(found, near, exact, strict=True))
-        del rounded, near
+        del near  # of gigabytes, perhaps
+    due = False
     if integral and _whole(exact) and not any(one.norm_error for one in found):
         # With every operand's sign gone nothing cancels: this bounds every partial sum of a linear task.
-        _, magnitudes = both(inputs, [np.abs(x) if x.dtype == np.float64 else x for x in widened(inputs)])
+        magnitudes = forward([np.abs(x) if x.dtype == np.float64 else x for x in widened(inputs)])
         bounded = all(x.size == 0 or float(np.max(np.abs(x))) < FLOAT32_INTEGERS for x in magnitudes)
         del magnitudes
-        due = bounded and _affine(both, smaller() if smaller else inputs)
+        due = bounded and _affine(forward, smaller() if smaller else inputs)
+    if not due:
+        found = steadied(found, lambda draw: accuracies(forward(moved(inputs, draw)), exact, compare))
+    return Expected(tuple(inputs), tuple(exact), found, due)
 
-    def again(draw: int) -> tuple[Accuracy, ...]:
-        near = moved(inputs, draw)
-        return accuracies(both(near, widened(near))[0], exact, compare)
 
-    return Expected(tuple(inputs), tuple(exact), found if due else steadied(found, again), due)
+def exact_values(inputs: Sequence[Array], forward: Forward) -> list[Array]:
+    """The reference in float64."""
+    return [x.astype(np.float64, copy=False) for x in forward(widened(inputs))]
 
 
 def accuracies(reference: Sequence[Array], exact: Sequence[Array], compare: Compare) -> tuple[Accuracy, ...]:
@@ -153,12 +158,18 @@ def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
     if reference.dtype.kind == "f" and errors.mismatched:
         with np.errstate(over="ignore"):  # infinity is the right answer beyond the type's range
             usable = bool((np.isfinite(reference) | ~np.isfinite(exact.astype(reference.dtype))).all())
-    digest = getattr(errors, "digest", None)
-    off = round(errors.share_off * reference.size) or reference.size
-    return Accuracy(errors.norm_error, errors.element_error, str(reference.dtype), usable, off, digest)
+    return Accuracy(
+        norm_error=errors.norm_error,
+        element_error=errors.element_error,
+        dtype=str(reference.dtype),
+        usable=usable,
+        scale=errors.scale,
+        errors=round(errors.share_off * reference.size) or reference.size,
+        digest=getattr(errors, "digest", None),
+    )
 
 
-def _affine(both: Both, inputs: Sequence[Array]) -> bool:
+def _affine(forward: Forward, inputs: Sequence[Array]) -> bool:
     """Whether f(x) + f(0) = f(w x) + f(x - w x) in the first array, w in [0, 1) (tanh is integral by saturation)."""
     wide = widened(inputs)
     first = next((i for i, x in enumerate(wide) if x.dtype == np.float64), None)
@@ -168,7 +179,7 @@ def _affine(both: Both, inputs: Sequence[Array]) -> bool:
     weights = np.sin(np.arange(wide[first].size, like=wide[first]) * 12.9898) % 1.0
 
     def at(x: Array) -> Sequence[Array]:
-        return both(inputs, [*wide[:first], x, *wide[first + 1 :]])[1]
+        return forward([*wide[:first], x, *wide[first + 1 :]])
 
     part = wide[first] * weights.reshape(wide[first].shape)
     sums = zip(at(wide[first]), at(part * 0), at(part), at(wide[first] - part), strict=True)

@@ -82,8 +82,8 @@ def likeness(bench: Workbench, expected: Expected, task: Task) -> Alike:
     bounds = bounds_of(expected, task.family, task.precision)
 
     def alike(some: Sequence[Array], others: Sequence[Array]) -> bool:
-        pairs = zip(some, others, bounds, strict=True)
-        return not any(apart(bench.compare(one, other), bound) for one, other, bound in pairs)
+        pairs = zip(some, others, expected.accuracies, bounds, strict=True)
+        return not any(apart(bench.compare(one, other, known.scale), bound) for one, other, known, bound in pairs)
 
     return alike
 

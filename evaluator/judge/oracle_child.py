@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import numpy as np
 
 from evaluator import _core
-from evaluator.judge.expected import Expected, evaluate
+from evaluator.judge.expected import Expected, Forward, evaluate
 from evaluator.tasks.task import Task
 
 
@@ -37,7 +36,7 @@ class Evaluator:
     KEPT = 32
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple, Callable] = {}
+        self._compiled: dict[tuple, Forward] = {}
 
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
         from evaluator.nn.run import abstract
@@ -47,11 +46,11 @@ class Evaluator:
     def evaluate(self, task: Task, size: str, inputs: list[np.ndarray], integral: bool) -> Expected:
         """Without the inputs, which the parent has."""
         coarse = task.precision != "fp32"
-        found = evaluate(inputs, self._both(task, size), _core.compare, integral=integral, coarse=coarse)
+        found = evaluate(inputs, self._forward(task, size), _core.compare, integral=integral, coarse=coarse)
         return dataclasses.replace(found, inputs=())
 
-    def _both(self, task: Task, size: str) -> Callable:
-        """One compiled function for both precisions: XLA's fixed cost is paid once."""
+    def _forward(self, task: Task, size: str) -> Forward:
+        """The reference, compiled once for each precision that it is asked for."""
         import jax
 
         from evaluator.nn import jax_nn
@@ -62,6 +61,6 @@ class Evaluator:
         if key not in self._compiled:
             if len(self._compiled) >= self.KEPT:
                 self._compiled.pop(next(iter(self._compiled)))
-            jitted = jax.jit(lambda low, high: (run(source, jax_nn, low), run(source, jax_nn, high)))
-            self._compiled[key] = lambda low, high: tuple([np.array(x) for x in some] for some in jitted(low, high))
+            jitted = jax.jit(lambda arrays: run(source, jax_nn, arrays))
+            self._compiled[key] = lambda arrays: [np.array(x) for x in jitted(list(arrays))]
         return self._compiled[key]

@@ -63,12 +63,15 @@ class Workbench(Protocol):
 
     widest: float | None  # half width of a speed-up's interval over its value beyond which timing is unstable
 
-    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
-        """Inputs and exact outputs of a case, on the device."""
+    def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
+        """Inputs and exact outputs of a case, on the device. `once`: nobody will ask for this draw again."""
         ...
 
-    def compare(self, seen: Array, exact: Array) -> Comparison:
-        """Errors of an output against exact values, or against another result in the output's own dtype."""
+    def compare(self, seen: Array, exact: Array, scale: float = 0.0) -> Comparison:
+        """Errors of an output against exact values, or against another result in the output's own dtype.
+
+        `scale` as of `expected.Compare`.
+        """
         ...
 
     def open(self, compiled: CompiledPlan) -> contextlib.AbstractContextManager[Session]:

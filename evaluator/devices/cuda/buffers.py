@@ -1,4 +1,4 @@
-"""The buffers of a plan on the device: guarded ones for judged runs, ordinary ones for timed replays. Needs CuPy."""
+"""The buffers of a plan on the device, for a judged run or for timed replays. Needs CuPy."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,25 +16,33 @@ from evaluator.program.plan import Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
 
-class Buffers:
-    """The buffers of a plan at some addresses."""
+class GuardedBuffers:
+    """The buffers of a plan between unmapped pages, with canaries in what is left of their own pages."""
 
-    def __init__(self, device: _core.CudaDevice, plan: Plan, addresses: Sequence[int], owners: Sequence[object]):
-        self._device, self.plan, self.addresses, self._owners = device, plan, list(addresses), list(owners)
+    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, make_room: Callable[[], None]):
+        self._device, self.plan = device, plan
+        self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
+        self.addresses = [guarded.address for guarded in self._guarded]
 
     def array(self, number: int) -> cp.ndarray:
         buffer = self.plan.buffers[number]
         dtype = layout.numpy_dtype(buffer.dtype)
-        return layout.array(self.addresses[number], buffer.shape, dtype, self._owners[number])
+        return layout.array(self.addresses[number], buffer.shape, dtype, self._guarded[number])
 
     def bits(self, number: int) -> cp.ndarray:
         buffer = self.plan.buffers[number]
-        return layout.bits(self.addresses[number], buffer.size, buffer.dtype, self._owners[number])
+        return layout.bits(self.addresses[number], buffer.size, buffer.dtype, self._guarded[number])
 
     def view(self, view: View) -> cp.ndarray:
-        """The elements of a view; not a copy."""
+        """The elements of a view, not a copy; keeps the memory of its buffer alone."""
         flat = self.array(view.buffer).reshape(-1)
         return flat[view.offset : view.offset + view.size].reshape(view.shape)
+
+    def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
+        """Everything as a program should find it."""
+        self.spread_canaries()
+        self.fill_inputs(inputs)
+        self.spread_poison(seed)
 
     def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
         for number, given in enumerate(inputs):
@@ -45,29 +53,16 @@ class Buffers:
             if buffer.role != "input":
                 self._device.fill(self.addresses[number], poison(buffer.dtype, seed)[0].tobytes(), buffer.size)
 
-    def is_input(self, view: View) -> bool:
-        return self.plan.buffers[view.buffer].role == "input"
-
-
-class GuardedBuffers(Buffers):
-    """Buffers between unmapped pages, with canaries in what is left of their own pages."""
-
-    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, make_room: Callable[[], None]):
-        self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
-        super().__init__(device, plan, [guarded.address for guarded in self._guarded], self._guarded)
-
-    def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
-        for _, _, slack in self._slacks():
+    def spread_canaries(self) -> None:
+        for _, _, slack in self.slacks():
             self._device.fill(slack.data.ptr, bytes([CANARY]), slack.nbytes)
-        self.fill_inputs(inputs)
-        self.spread_poison(seed)
 
-    def check_canaries(self) -> None:
+    def check_canaries(self, rung: Rung) -> None:
         """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
-        for name, place, slack in self._slacks():
+        for name, place, slack in self.slacks():
             if comparison.count_equal(slack, np.full(1, CANARY, np.uint8)) != slack.nbytes:
                 message = f"a write went {place} buffer {name!r}, seen after the run"
-                raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.MEMORY_SAFETY, message)
+                raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
 
     def poisoned(self, view: View, seed: int) -> int:
         """Elements of an output that no step wrote; none of an input that is returned."""
@@ -76,22 +71,32 @@ class GuardedBuffers(Buffers):
         bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
         return comparison.count_equal(bits, poison(self.plan.dtype(view), seed))
 
-    def _slacks(self) -> Iterator[tuple[str, str, cp.ndarray]]:
+    def is_input(self, view: View) -> bool:
+        return self.plan.buffers[view.buffer].role == "input"
+
+    def slacks(self) -> Iterator[tuple[str, str, cp.ndarray]]:
         """(buffer's name, "before" or "behind" it, the bytes there)."""
         for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
             for place, (address, nbytes) in (("before", guarded.before), ("behind", guarded.behind)):
                 yield buffer.name, place, layout.bits(address, nbytes, "uint8", guarded)
 
 
-class TimedBuffers(Buffers):
-    """Buffers of CuPy's pool, as a user's arrays would be, and the plan recorded on them as a graph."""
+class TimedBuffers(GuardedBuffers):
+    """Buffers that keep their addresses, aligned as a user's arrays would be, and the plan recorded on them."""
 
-    def __init__(self, device: _core.CudaDevice, timer: _core.CudaTimer, plan: Plan, executable: Executable):
-        arrays = [cp.empty(max(1, buffer.nbytes), cp.uint8) for buffer in plan.buffers]
-        super().__init__(device, plan, [array.data.ptr for array in arrays], arrays)
+    def __init__(
+        self,
+        device: _core.CudaDevice,
+        timer: _core.CudaTimer,
+        plan: Plan,
+        executable: Executable,
+        make_room: Callable[[], None],
+    ):
+        super().__init__(device, plan, "left", make_room)
         self._timer, self._executable = timer, executable
         self._graph: _core.CudaGraph | None = None
         self._turns: list[int] = []  # elements by which each input is turned; empty: as they were filled
+        self.spread_canaries()
 
     def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
         self._turns = []
@@ -149,10 +154,13 @@ class TimedBuffers(Buffers):
             seals.append(one)
         return seals
 
-    def count(self, seals: "Sequence[Seal]", left: cp.ndarray) -> None:
-        """Queues the counting of sealed elements that the replay did not write, added to `left` [1]."""
+    def count(self, seals: "Sequence[Seal]", left: cp.ndarray, strayed: cp.ndarray) -> None:
+        """Queues the counting of sealed elements that a replay did not write, added to `left` [1], and of bytes beside
+        the buffers that it did, added to `strayed` [1]."""
         for one in seals:
             comparison.count_sealed(one.bits, one.seed, one.word, left)
+        for _, _, slack in self.slacks():
+            comparison.count_changed(slack, CANARY, strayed)
 
 
 class Seal(NamedTuple):

@@ -43,15 +43,10 @@ __device__ unsigned long long mixed(unsigned long long bits, long long place) {
 __device__ unsigned long long bits_of(double x) { return __double_as_longlong(x); }
 __device__ unsigned long long bits_of(float x) { return __float_as_uint(x); }
 
-// Per block: sum of squares and number of the exact values that the type can hold, [blocks, 2], and a digest of all
-// their bits, [blocks].
+// Per block: sum of squares and number of the exact values that the type can hold. sums [blocks, 2].
 template <class Exact>
-__global__ void scale_sums(const Exact* exact, long long count, double largest, double* sums,
-                           unsigned long long* digests) {
-  __shared__ unsigned long long digest;
-  if (threadIdx.x == 0) digest = 0;
+__global__ void scale_sums(const Exact* exact, long long count, double largest, double* sums) {
   double squares = 0, finite = 0;
-  unsigned long long share = 0;
   long long stride = (long long)gridDim.x * THREADS;
   for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x; first < count; first += AT_ONCE * stride) {
     Exact several[AT_ONCE];
@@ -61,15 +56,11 @@ __global__ void scale_sums(const Exact* exact, long long count, double largest, 
       bool counts = magnitude <= largest && isfinite(magnitude);
       squares += counts ? magnitude * magnitude : 0.0;
       finite += counts;
-      share += mixed(bits_of(several[k]), first + k * stride);
     }
   }
   squares = block_sum(squares);
   finite = block_sum(finite);
-  atomicAdd(&digest, share);
-  __syncthreads();
   if (threadIdx.x == 0) {
-    digests[blockIdx.x] = digest;
     sums[2 * blockIdx.x] = squares;
     sums[2 * blockIdx.x + 1] = finite;
   }
@@ -106,11 +97,15 @@ struct Errors {
 };
 
 // Per block: squares of the error and of the exact values in units of the scale, their product, elements that differ,
-// elements of another class, and the worst element with its error. sums [blocks, 6], worst [blocks].
+// elements of another class, and the worst element with its error; a digest of all bits of the exact values.
+// sums [blocks, 6], worst [blocks], digests [blocks].
 template <class T, class Exact>
 __global__ void error_sums(const T* seen, const Exact* exact, long long count, double largest, double inverse_scale,
-                           double* sums, long long* worst) {
+                           double* sums, long long* worst, unsigned long long* digests) {
   Errors errors = {0, 0, 0, 0, 0, -1, 1, -1};
+  __shared__ unsigned long long digest;
+  if (threadIdx.x == 0) digest = 0;
+  unsigned long long share = 0;
   long long stride = (long long)gridDim.x * THREADS;
   for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x; first < count; first += AT_ONCE * stride) {
     T ones[AT_ONCE];
@@ -120,8 +115,10 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
       ones[k] = seen[i];
       others[k] = exact[i];
     }
-    for (int k = 0; k < AT_ONCE && first + k * stride < count; ++k)
+    for (int k = 0; k < AT_ONCE && first + k * stride < count; ++k) {
       errors.add(value(ones[k]), within_range(others[k], largest), inverse_scale, first + k * stride);
+      share += mixed(bits_of(others[k]), first + k * stride);
+    }
   }
   __shared__ double tops[THREADS];
   __shared__ long long indices[THREADS];
@@ -140,10 +137,27 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
     double total = block_sum(totals[k]);
     if (threadIdx.x == 0) sums[6 * blockIdx.x + k] = total;
   }
+  atomicAdd(&digest, share);
+  __syncthreads();
   if (threadIdx.x == 0) {
+    digests[blockIdx.x] = digest;
     sums[6 * blockIdx.x + 5] = tops[0];
     worst[blockIdx.x] = indices[0];
   }
+}
+
+// How many of this thread's share of bytes are not the given one.
+__device__ unsigned changed_bytes(const unsigned char* bytes, long long count, unsigned char expected) {
+  unsigned changed = 0;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) changed += bytes[i] != expected;
+  return changed;
+}
+
+// Adds to `changed` how many bytes are not the given one.
+__global__ void count_changed(const unsigned char* bytes, long long count, unsigned char expected, unsigned* changed) {
+  unsigned mine = changed_bytes(bytes, count, expected);
+  if (mine) atomicAdd(changed, mine);
 }
 
 // Per block, how many of `count` elements of `width` bytes are bit for bit the given word. [blocks]

@@ -39,10 +39,11 @@ class Comparison(Errors):
     digest: int  # of the bits of the exact values
 
 
-def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
+def compare(seen: cp.ndarray, exact: cp.ndarray, scale: float = 0.0) -> Comparison:
     """Errors of an output against exact values of the same shape, both on the device; see csrc/judging/compare.hpp.
 
-    `exact`: float64, float32 as it is, or another dtype, of which a copy in float64 is made.
+    `exact`: float64, float32 as it is, or another dtype, of which a copy in float64 is made. `scale`: of the exact
+    values, where it is known from an earlier comparison; 0: they are read twice.
     """
     wide = exact.dtype if exact.dtype == cp.float32 else cp.float64
     seen, exact = cp.ascontiguousarray(seen), cp.ascontiguousarray(exact, dtype=wide)
@@ -51,19 +52,25 @@ def compare(seen: cp.ndarray, exact: cp.ndarray) -> Comparison:
         nothing = error_sums.Errors(0.0, 0.0, 0.0, 0.0, 0, -1)
         return Comparison(**vars(nothing), scale=error_sums.smallest(), worst_seen=0.0, worst_expected=0.0, digest=0)
     largest = float(np.finfo(seen.dtype).max) if seen.dtype.kind == "f" else math.inf
-    scale, digest = _scale(exact, largest)
+    scale = scale or _scale(exact, largest)
     blocks = _blocks(count)
-    sums, worst = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64)
+    sums, worst, digests = cp.empty((blocks, 6), cp.float64), cp.empty(blocks, cp.int64), cp.empty(blocks, cp.uint64)
     kernel = _kernel(f"error_sums<{_C_TYPES[seen.dtype.name]}, {_C_TYPES[exact.dtype.name]}>")
-    kernel((blocks,), (_THREADS,), (seen, exact, count, np.float64(largest), np.float64(1 / scale), sums, worst))
+    limits = np.float64(largest), np.float64(1 / scale)
+    kernel((blocks,), (_THREADS,), (seen, exact, count, *limits, sums, worst, digests))
     errors = error_sums.combined(cp.asnumpy(sums), cp.asnumpy(worst), count)
     return Comparison(
         **vars(errors),
         scale=scale,
         worst_seen=float(seen.reshape(-1)[errors.worst_index]),
         worst_expected=float(exact.reshape(-1)[errors.worst_index]),
-        digest=digest,
+        digest=int(cp.asnumpy(digests).sum()),
     )
+
+
+def digest(exact: cp.ndarray) -> int:
+    """That of a comparison with these exact values."""
+    return compare(exact, exact, 1.0).digest
 
 
 def count_equal(bits: cp.ndarray, word: np.ndarray) -> int:
@@ -88,6 +95,13 @@ def count_sealed(bits: cp.ndarray, seed: int, word: np.ndarray, left: cp.ndarray
     _kernel(f"count_sealed<{_WORDS[bits.dtype.itemsize]}>")((1,), (SEALED,), arguments)
 
 
+def count_changed(bits: cp.ndarray, byte: int, changed: cp.ndarray) -> None:
+    """Adds to `changed` [1] how many of the bytes are not the given one; queued, not waited for."""
+    if bits.size:
+        blocks = _blocks(bits.size)
+        _kernel("count_changed")((blocks,), (_THREADS,), (bits, bits.size, np.uint8(byte), changed))
+
+
 def differs(one: cp.ndarray, other: cp.ndarray) -> bool:
     """Whether two arrays of equally many bytes differ in any."""
     if one.nbytes == 0:
@@ -101,18 +115,18 @@ def differs(one: cp.ndarray, other: cp.ndarray) -> bool:
     return bool(cp.asnumpy(sums).sum())
 
 
-def _scale(exact: cp.ndarray, largest: float) -> tuple[float, int]:
-    """Root mean square of the exact values that the type holds, at least the smallest normal float; their digest."""
+def _scale(exact: cp.ndarray, largest: float) -> float:
+    """Root mean square of the exact values that the type holds, at least the smallest normal float."""
     blocks = _blocks(exact.size)
-    sums, digests = cp.empty((blocks, 2), cp.float64), cp.empty(blocks, cp.uint64)
+    sums = cp.empty((blocks, 2), cp.float64)
     kernel = _kernel(f"scale_sums<{_C_TYPES[exact.dtype.name]}>")
-    kernel((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums, digests))
-    found, digest = error_sums.scale(cp.asnumpy(sums)), int(cp.asnumpy(digests).sum())
+    kernel((blocks,), (_THREADS,), (exact, exact.size, np.float64(largest), sums))
+    found = error_sums.scale(cp.asnumpy(sums))
     if found is not None:
-        return found, digest
+        return found
     kept = cp.abs(exact)[cp.isfinite(exact) & (cp.abs(exact) <= largest)]  # squares left the range of float64
     top = float(kept.max())
-    return top * math.sqrt(float(((kept / top) ** 2).mean())), digest
+    return top * math.sqrt(float(((kept / top) ** 2).mean()))
 
 
 def _blocks(count: int) -> int:
@@ -123,7 +137,7 @@ def _blocks(count: int) -> int:
 def _module() -> cp.RawModule:
     half = "#include <cuda_fp16.h>\n"
     words = ("equal_counts", "seal", "count_sealed")
-    names = ["different_bytes", *(f"{name}<{kind}>" for name in words for kind in _WORDS.values())]
+    names = ["different_bytes", "count_changed", *(f"{name}<{kind}>" for name in words for kind in _WORDS.values())]
     for exact in ("float", "double"):
         names += [f"scale_sums<{exact}>", *(f"error_sums<{kind}, {exact}>" for kind in _C_TYPES.values())]
     return cp.RawModule(code=half + _SOURCE.read_text(), options=("-std=c++17",), name_expressions=names)

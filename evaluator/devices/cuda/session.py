@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.devices.cuda import faults
-from evaluator.devices.cuda.buffers import Buffers, GuardedBuffers, TimedBuffers
+from evaluator.devices.cuda.buffers import GuardedBuffers, TimedBuffers
 from evaluator.devices.cuda.comparison import differs
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.execution import Executable
@@ -29,7 +29,7 @@ _REPEATED = 6  # times after timing: a program that computes now and then may be
 class RunReport:
     """What one judged run did."""
 
-    outputs: tuple[cp.ndarray, ...]  # in the plan's order; copies
+    outputs: tuple[cp.ndarray, ...]  # in the plan's order, in memory that no later run is told of
     unwritten: tuple[int, ...]  # per output: elements that no step wrote
     modified: tuple[str, ...]  # names of inputs that the program changed
     state_changed: bool  # writable globals of the modules differ from what they were when they were loaded
@@ -39,8 +39,8 @@ class RunReport:
 class Session:
     """One plan on the device. Use as a context manager; a ProgramFault that breaks the context ends the process's use.
 
-    A judged `run` has memory of its own between pages that nobody may access, at fresh addresses. Timed replays have
-    one set of buffers and a graph, recorded at the first of them.
+    Buffers lie between pages that nobody may access. A judged `run` has fresh ones; timed replays share one set and a
+    graph, recorded at the first of them.
     """
 
     def __init__(
@@ -95,9 +95,8 @@ class Session:
         if any(left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: what another poison survives in as well is unwritten.
             left = [min(some, again) for some, again in zip(left, self._judged_run(buffers, ~seed), strict=True)]
-        copy = functools.partial(self._copies, buffers)
         report = RunReport(
-            outputs=self._driver(copy, Rung.MEMORY_SAFETY),
+            outputs=tuple(buffers.view(view) for view in self._plan.outputs),
             unwritten=tuple(left),
             modified=self._modified(buffers, self._inputs),
             state_changed=self._restore_globals(),
@@ -120,7 +119,7 @@ class Session:
         is in the time.
         """
         timed = self._timed or self._open_timed()
-        unwritten = cp.zeros(1, cp.uint32)
+        unwritten, strayed = cp.zeros(1, cp.uint32), cp.zeros(1, cp.uint32)
         for _ in range(replays):  # all queued at once: the host would otherwise take longer than a short program
             self._beat()
             if forget:
@@ -129,8 +128,10 @@ class Session:
                 timed.spread_poison(self._secret_seed())
             seals = timed.seal(self._generator)
             self._driver(timed.queue_timed, Rung.TIMING)
-            timed.count(seals, unwritten)
+            timed.count(seals, unwritten, strayed)
         total_us = self._driver(lambda: sum(self._timer.collect(replays * self._limits.kernel_s)), Rung.TIMING)
+        if int(strayed[0]):
+            timed.check_canaries(Rung.TIMING)
         if int(unwritten[0]):
             message = "a timed replay left elements of an output unwritten that earlier runs wrote"
             raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)
@@ -168,10 +169,11 @@ class Session:
         timed.spread_poison(self._secret_seed())
         self._driver(timed.queue_timed, Rung.RECHECK)
         self._driver(lambda: self._timer.collect(self._limits.kernel_s), Rung.RECHECK)
+        timed.check_canaries(Rung.RECHECK)
         self._check_unchanged(timed, self._inputs, Rung.RECHECK)
         return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
 
-    def _copies(self, buffers: Buffers) -> tuple[cp.ndarray, ...]:
+    def _copies(self, buffers: GuardedBuffers) -> tuple[cp.ndarray, ...]:
         return tuple(cp.copy(buffers.view(view)) for view in self._plan.outputs)
 
     def _forget_globals(self) -> None:
@@ -197,11 +199,13 @@ class Session:
     def _open_timed(self) -> TimedBuffers:
         if not self._inputs:
             raise RuntimeError("run the plan on some inputs before timing it")
-        make = functools.partial(TimedBuffers, self._device, self._timer, self._plan, self._executable)
+        given = (self._device, self._timer, self._plan, self._executable, self._make_room)
+        make = functools.partial(TimedBuffers, *given)
         timed = self._driver(make, Rung.TIMING)
         timed.fill_inputs(self._inputs)
         self._driver(lambda: timed.warm_up(self._secret_seed()), Rung.TIMING)
         self._wait(Rung.TIMING)
+        timed.check_canaries(Rung.TIMING)
         self._check_unchanged(timed, self._inputs, Rung.TIMING)
         self._driver(timed.record, Rung.TIMING)
         self._timed = timed
@@ -213,7 +217,7 @@ class Session:
         self._wait(Rung.MEMORY_SAFETY)
         self._driver(lambda: self._executable.queue(buffers.addresses), Rung.MEMORY_SAFETY)
         self._wait(Rung.MEMORY_SAFETY)
-        buffers.check_canaries()
+        buffers.check_canaries(Rung.MEMORY_SAFETY)
         return [buffers.poisoned(view, seed) for view in self._plan.outputs]
 
     def _secret_seed(self) -> int:
@@ -224,7 +228,7 @@ class Session:
             message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
             raise ProgramFault(Outcome.MODIFIED_INPUT, rung, message)
 
-    def _modified(self, buffers: Buffers, inputs: Sequence[cp.ndarray]) -> tuple[str, ...]:
+    def _modified(self, buffers: GuardedBuffers, inputs: Sequence[cp.ndarray]) -> tuple[str, ...]:
         return tuple(
             buffer.name
             for number, (buffer, given) in enumerate(zip(self._plan.inputs, inputs, strict=True))

@@ -131,10 +131,7 @@ def test_empty_and_scalar_outputs(shape):
 def product(left, right):
     """The expected values of a product whose class is tf32, with what rounding its operands costs."""
 
-    def both(low, high):
-        return [low[0] @ low[1]], [high[0] @ high[1]]
-
-    return evaluate([left, right], both, _core.compare, integral=False, coarse=True)
+    return evaluate([left, right], lambda arrays: [arrays[0] @ arrays[1]], _core.compare, integral=False, coarse=True)
 
 
 def shortened(x, bits):
@@ -158,9 +155,9 @@ def test_the_lower_class_allows_operands_of_eleven_bits_and_not_of_eight(tail):
 
 
 def test_expected_values_that_changed_are_a_fault_of_memory():
-    def compare(seen, exact):
-        errors = _core.compare(seen, exact)
-        fields = ("norm_error", "element_error", "mismatched", "share_off", "alignment", "worst_index")
+    def compare(seen, exact, scale=0.0):
+        errors = _core.compare(seen, exact, scale)
+        fields = ("norm_error", "element_error", "scale", "mismatched", "share_off", "alignment", "worst_index")
         digest = int(exact.view(np.uint64).sum())
         return types.SimpleNamespace(**{name: getattr(errors, name) for name in fields}, digest=digest)
 

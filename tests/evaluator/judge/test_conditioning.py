@@ -13,7 +13,7 @@ from evaluator.judge.expected import Accuracy, evaluate
 from evaluator.judge.oracle import Oracle
 from evaluator.tasks import catalog
 
-LUCKY = Accuracy(norm_error=1e-9, element_error=1e-9, dtype="float32", usable=True, errors=1)
+LUCKY = Accuracy(norm_error=1e-9, element_error=1e-9, dtype="float32", usable=True, scale=1.0, errors=1)
 
 
 def scripted(*errors):
@@ -79,10 +79,7 @@ def test_a_difference_that_cancels_is_judged_by_what_its_terms_round_to():
     def difference(one, other):
         return [np.array([(one * one).sum() - (other * other).sum() + 1])]
 
-    def both(low, high):
-        return difference(*low), difference(*high)
-
-    found = evaluate([part, part], both, _core.compare, integral=False)
+    found = evaluate([part, part], lambda arrays: difference(*arrays), _core.compare, integral=False)
     assert 1e-5 < found.accuracies[0].norm_error < 1e-3
     assert measure([np.array([1 + 6e-5], np.float32)], found, "loss", "fp32")[0].ok
     assert not measure([np.array([1.1], np.float32)], found, "loss", "fp32")[0].ok

@@ -15,7 +15,7 @@ from evaluator.records import Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Array, Task
 
 TASK = Task("t", "t", "elementwise", "", {"cpu": (Array("x", (3,)),)})
-EXPECTED = Expected((np.ones(3, np.float32),), (np.full(3, 2.0),), (Accuracy(0.0, 0.0, "float32", True, 3),))
+EXPECTED = Expected((np.ones(3, np.float32),), (np.full(3, 2.0),), (Accuracy(0.0, 0.0, "float32", True, 2.0, 3),))
 RIGHT, WRONG, FAULT, LOST = "right", "wrong", "fault", "lost"
 
 
@@ -25,8 +25,8 @@ class Bench:
     def __init__(self, effects):
         self.effects, self.tried, self.sound = effects, [], True
 
-    def compare(self, seen, exact):
-        return _core.compare(seen, exact)
+    def compare(self, seen, exact, scale=0.0):
+        return _core.compare(seen, exact, scale)
 
     def without(self, compiled, step):
         return step

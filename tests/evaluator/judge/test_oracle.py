@@ -96,14 +96,14 @@ def test_whether_a_reference_is_affine_may_be_asked_of_fewer_elements(power):
     """The answer, a dozen arrays in float64, is then as small as they are."""
     sizes = []
 
-    def both(low, high):
-        sizes.append(high[0].size)
-        return [low[0] ** power], [high[0] ** power]
+    def forward(arrays):
+        sizes.append(arrays[0].size)
+        return [arrays[0] ** power]
 
     inputs, fewer = [np.arange(-50.0, 50.0, dtype=np.float32)], [np.arange(-3.0, 4.0, dtype=np.float32)]
-    found = evaluate(inputs, both, _core.compare, integral=True, smaller=lambda: fewer)
+    found = evaluate(inputs, forward, _core.compare, integral=True, smaller=lambda: fewer)
     assert found.integral is (power == 1)
-    assert sizes == [100, 100, 7, 7, 7, 7]
+    assert sizes[:7] == [100, 100, 100, 7, 7, 7, 7]
 
 
 def test_a_case_on_which_the_reference_overflows_is_not_usable(oracle):

@@ -149,7 +149,7 @@ def test_a_distribution_is_a_function_of_its_seed_with_the_task_s_shapes(name):
 
 
 def expected_of(x, exact):
-    found = evaluate([x], lambda low, high: ([exact.astype(np.float32)], [exact]), _core.compare, integral=False)
+    found = evaluate([x], lambda arrays: [exact.astype(arrays[0].dtype)], _core.compare, integral=False)
     assert found.accuracies == accuracies([exact.astype(np.float32)], [exact], _core.compare)
     return found
 

@@ -32,17 +32,21 @@ def draw(kind):
     return seen, exact
 
 
+def error_outputs(out):
+    return out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64"), out((BLOCKS,), "uint64")
+
+
 @pytest.mark.parametrize("kind", ["rounding", "zeros", "classes", "out of range", "equal"])
 def test_errors_are_those_of_the_host(outputs_of, out, kind):
     seen, exact = draw(kind)
     largest = float(np.finfo(np.float32).max)
     launch = {"grid": (BLOCKS,), "block": (256,)}
     limits = [seen.size, np.float64(largest)]
-    arguments = [exact, *limits, out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
-    sums, _ = outputs_of(SOURCE, arguments, kernel="scale_sums<double>", **launch)
+    arguments = [exact, *limits, out((BLOCKS, 2), "float64")]
+    (sums,) = outputs_of(SOURCE, arguments, kernel="scale_sums<double>", **launch)
     scale = error_sums.scale(sums)
-    arguments = [seen, exact, *limits, np.float64(1 / scale), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
-    parts, places = outputs_of(SOURCE, arguments, kernel="error_sums<float, double>", **launch)
+    arguments = [seen, exact, *limits, np.float64(1 / scale), *error_outputs(out)]
+    parts, places, _ = outputs_of(SOURCE, arguments, kernel="error_sums<float, double>", **launch)
     ours, theirs = error_sums.combined(parts, places, seen.size), _core.compare(seen, exact)
     assert scale == pytest.approx(theirs.scale, rel=1e-12)
     assert (ours.mismatched, ours.share_off) == (theirs.mismatched, theirs.share_off)
@@ -59,10 +63,11 @@ def test_another_result_in_float32_stands_for_its_values(outputs_of, out):
 
     def sums_with(values, name):
         launch = {"grid": (BLOCKS,), "block": (256,)}
-        arguments = [values, *limits, out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
-        scales, _ = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", **launch)
-        arguments = [seen, values, *limits, np.float64(0.5), out((BLOCKS, 6), "float64"), out((BLOCKS,), "int64")]
-        return scales, *outputs_of(SOURCE, arguments, kernel=f"error_sums<float, {name}>", **launch)
+        arguments = [values, *limits, out((BLOCKS, 2), "float64")]
+        (scales,) = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", **launch)
+        arguments = [seen, values, *limits, np.float64(0.5), *error_outputs(out)]
+        parts, places, _ = outputs_of(SOURCE, arguments, kernel=f"error_sums<float, {name}>", **launch)
+        return scales, parts, places
 
     for narrow, wide in zip(sums_with(other, "float"), sums_with(other.astype(np.float64), "double"), strict=True):
         np.testing.assert_array_equal(narrow, wide)
@@ -73,8 +78,9 @@ def test_any_changed_bit_or_exchanged_pair_changes_the_digest(outputs_of, out, n
     values = draw("rounding")[1].astype({"float": np.float32, "double": np.float64}[name])
 
     def digest(array):
-        arguments = [array, array.size, np.float64(math.inf), out((BLOCKS, 2), "float64"), out((BLOCKS,), "uint64")]
-        _, parts = outputs_of(SOURCE, arguments, kernel=f"scale_sums<{name}>", grid=(BLOCKS,), block=(256,))
+        seen, limits = array.astype(np.float32), (np.float64(math.inf), np.float64(1.0))
+        arguments = [seen, array, array.size, *limits, *error_outputs(out)]
+        *_, parts = outputs_of(SOURCE, arguments, kernel=f"error_sums<float, {name}>", grid=(BLOCKS,), block=(256,))
         return int(parts.sum())
 
     changed, exchanged = values.copy(), values.copy()
@@ -89,6 +95,22 @@ def test_equal_elements_are_counted(outputs_of, out):
     arguments = [bits, bits.size, np.uint32(3), out((BLOCKS,), "float64")]
     (sums,) = outputs_of(SOURCE, arguments, kernel="equal_counts<unsigned int>", grid=(BLOCKS,), block=(256,))
     assert sums.sum() == np.count_nonzero(bits == 3)
+
+
+@pytest.mark.parametrize("change", [None, 0, 17, 999])
+def test_bytes_that_are_no_longer_what_was_written_are_counted(run_kernel, out, change):
+    bits = np.full(1000, 0xA5, np.uint8)
+    if change is not None:
+        bits[change] = 0
+    counting = SOURCE + r"""
+extern "C" __global__ void counted(const unsigned char* bits, unsigned* left) {
+  if (threadIdx.x == 0) *left = 0;
+  __syncthreads();
+  atomicAdd(left, changed_bytes(bits, 1000, 0xA5));
+}
+"""
+    (left,) = run_kernel(counting, [bits, out((1,), "uint32")], kernel="counted", grid=(1,), block=(256,)).outputs
+    assert left[0] == (change is not None)
 
 
 SEALING = r"""

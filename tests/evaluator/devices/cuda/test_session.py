@@ -21,6 +21,7 @@ HOST_CUPY = Path(__file__).parents[2] / "nn" / "host_cupy.py"
 OURS = ("cupy", "evaluator.nn.cupy_nn", "evaluator.devices.cuda.session", "evaluator.devices.cuda.buffers")
 OURS += tuple(f"evaluator.devices.cuda.{name}" for name in ("comparison", "execution", "layout"))
 SIZE = 64
+SLACK = 32  # bytes of a buffer's pages beside it
 
 
 def alike(some, others):
@@ -30,6 +31,7 @@ def alike(some, others):
 def at(address, shape, dtype, owner):
     size = int(np.prod(shape, dtype=np.int64))
     memory = (ctypes.c_char * (size * dtype.itemsize)).from_address(address)
+    memory.owner = owner  # kept alive by the array
     return np.frombuffer(memory, dtype, size).reshape(shape)
 
 
@@ -39,12 +41,13 @@ ALIVE = weakref.WeakSet()  # guarded memory
 class Memory:
     """Stands for guarded memory."""
 
-    before = behind = (0, 0)
-
     def __init__(self, device, nbytes, right):
         ALIVE.add(self)
-        self._bytes = np.zeros(nbytes, np.uint8)
-        self.address = self._bytes.__array_interface__["data"][0]
+        self._bytes = np.zeros(nbytes + SLACK, np.uint8)
+        start = self._bytes.__array_interface__["data"][0]
+        self.address = start + SLACK if right else start
+        slack = (start, SLACK) if right else (start + nbytes, SLACK)
+        self.before, self.behind = (slack, (start, 0)) if right else ((start, 0), slack)
 
 
 class Device:
@@ -81,6 +84,10 @@ def seal(bits, seed, word):
 
 def count_sealed(bits, seed, word, left):
     left[0] += bits[seed % bits.size] == word[0]
+
+
+def count_changed(bits, byte, changed):
+    changed[0] += (bits != byte).sum()
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +140,7 @@ def session_of(session_module, monkeypatch):
         monkeypatch.setattr(buffers["comparison"], "count_equal", lambda bits, word: int((bits == word[0]).sum()))
         monkeypatch.setattr(buffers["comparison"], "seal", seal)
         monkeypatch.setattr(buffers["comparison"], "count_sealed", count_sealed)
+        monkeypatch.setattr(buffers["comparison"], "count_changed", count_changed)
         recorded = lambda device, call: (types.SimpleNamespace(launch=call), None)  # noqa: E731
         monkeypatch.setitem(buffers, "record", recorded)
         differs = lambda one, other: one.tobytes() != other.tobytes()  # noqa: E731
@@ -167,14 +175,16 @@ def test_an_honest_program_runs_is_timed_and_leaves_its_outputs(session_of):
 def test_the_memory_of_a_judged_run_is_given_back_at_once(session_of):
     """Not by the garbage collector: it may be most of the device's."""
     session = session_of(lambda x, out: np.multiply(x, 2, out=out))
+    ALIVE.clear()  # of other tests
     gc.disable()
     try:
         report = session.run(inputs())
-        assert report.outputs
+        assert len(ALIVE) == len(report.outputs)  # the input's is gone
+        del report
         assert not list(ALIVE)
         session.time(2)
         session.outputs(alike)  # with an audit in fresh memory
-        assert not list(ALIVE)
+        assert len(ALIVE) == 2  # those that are timed
     finally:
         gc.enable()
 
@@ -299,6 +309,30 @@ def test_a_timed_replay_that_writes_nothing_is_seen(session_of):
     with pytest.raises(ProgramFault) as caught:
         session.time(1)
     assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
+
+
+@pytest.mark.parametrize("straying", [2, 3, 6], ids=["before the recording", "timed", "after timing"])
+def test_a_replay_that_writes_beside_a_buffer_is_out_of_bounds(session_of, straying):
+    """State there would outlive the poison, and tell a timed replay from the first."""
+    runs = []
+
+    def strays(x, out):
+        runs.append(0)
+        out[:] = 2 * x
+        if len(runs) == straying:
+            at(out.__array_interface__["data"][0] + out.nbytes, (4,), np.dtype(np.uint8), None)[:] = 1
+
+    session = session_of(strays)
+
+    def time():
+        session.time(2)
+        session.outputs(alike)
+
+    session.run(inputs())
+    with pytest.raises(ProgramFault) as caught:
+        time()
+    assert caught.value.fault.outcome is Outcome.OUT_OF_BOUNDS
+    assert len(runs) <= straying + 1
 
 
 def test_what_a_library_meets_after_a_stray_access_is_the_stray_access(session_of):

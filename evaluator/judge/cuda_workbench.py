@@ -13,7 +13,7 @@ import cupy as cp
 from evaluator import _core
 from evaluator.devices.cuda import comparison, faults, peaks
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
-from evaluator.devices.cuda.draws import CupySource
+from evaluator.devices.cuda.draws import CupySource, moved
 from evaluator.devices.cuda.monitor import monitor
 from evaluator.devices.cuda.recorded import Recorded
 from evaluator.devices.cuda.room import with_room
@@ -89,6 +89,7 @@ class CudaWorkbench:
             integral=case == "integers",
             coarse=task.precision != "fp32",
             smaller=lambda: inputs_at(_smallest_like(task, size)),
+            move=moved,
         )
 
     def compare(self, seen: Array, exact: Array, scale: float = 0.0) -> Comparison:

@@ -95,12 +95,13 @@ def evaluate(
     integral: bool,
     coarse: bool = False,
     smaller: Callable[[], Sequence[Array]] | None = None,
+    move: Callable[[Sequence[Array], int], Sequence[Array]] = moved,
 ) -> Expected:
     """What the reference gives on `inputs`. `integral`: they are integers, so look whether equality is due.
 
     `coarse`: the task's class allows operands of eleven bits, so measure what these cost. `smaller` draws inputs of the
     same kind but fewer elements: whether the reference is affine is then asked of those, since the answer takes a dozen
-    arrays in float64.
+    arrays in float64. `move`: what `conditioning.moved` does, on the device of the inputs.
     """
     exact = exact_values(inputs, forward)
     found = accuracies(forward(inputs), exact, compare)
@@ -116,7 +117,7 @@ def evaluate(
         del magnitudes
         due = bounded and _affine(forward, smaller() if smaller else inputs)
     if not due:
-        found = steadied(found, lambda draw: accuracies(forward(moved(inputs, draw)), exact, compare))
+        found = steadied(found, lambda draw: accuracies(forward(move(inputs, draw)), exact, compare))
     return Expected(tuple(inputs), tuple(exact), found, due)
 
 

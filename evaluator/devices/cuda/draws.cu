@@ -67,3 +67,13 @@ extern "C" __global__ void integers(long long* out, long long count, unsigned lo
                                     long long low, unsigned range) {
   draw(out, count, key, call, Integers{low, range});
 }
+
+// `x` [count], each element one spacing up or down at random.
+extern "C" __global__ void moved(const float* x, float* out, long long count, unsigned long long key) {
+  long long stride = (long long)gridDim.x * blockDim.x, blocks = (count + 3) / 4;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < blocks; i += stride) {
+    Words c = philox(key, i, 0);
+    for (int k = 0; k < 4 && 4 * i + k < count; ++k)
+      out[4 * i + k] = x[4 * i + k] * (c.w[k] >> 31 ? 1.0f + 0x1p-23f : 1.0f - 0x1p-23f);
+  }
+}

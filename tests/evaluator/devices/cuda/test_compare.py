@@ -102,13 +102,16 @@ def test_bytes_that_are_no_longer_what_was_written_are_counted(run_kernel, out, 
     bits = np.full(1000, 0xA5, np.uint8)
     if change is not None:
         bits[change] = 0
-    counting = SOURCE + r"""
+    counting = (
+        SOURCE
+        + r"""
 extern "C" __global__ void counted(const unsigned char* bits, unsigned* left) {
   if (threadIdx.x == 0) *left = 0;
   __syncthreads();
   atomicAdd(left, changed_bytes(bits, 1000, 0xA5));
 }
 """
+    )
     (left,) = run_kernel(counting, [bits, out((1,), "uint32")], kernel="counted", grid=(1,), block=(256,)).outputs
     assert left[0] == (change is not None)
 

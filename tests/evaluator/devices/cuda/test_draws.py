@@ -85,3 +85,17 @@ def test_integers_fall_on_every_value_of_the_range(drawn):
 
 def test_nvrtc_takes_the_text(compiler):
     assert compiler.compile(SOURCE, "draws.cu", ["-arch=sm_90", "-std=c++17"], []).cubin
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 1021])
+def test_floats_move_by_one_spacing_up_or_down_at_random(outputs_of, out, count):
+    x = np.linspace(1.0, 2.0, count + 2, dtype=np.float32)[1:-1]
+    launch = {"kernel": "moved", "grid": (3,), "block": (256,)}
+    once, again = (
+        outputs_of(SOURCE, [x, out((count,), "float32"), count, key], **launch)[0] for key in (KEY, np.uint64(5))
+    )
+    steps = once.view(np.int32) - x.view(np.int32)
+    assert set(np.abs(steps)) <= {1, 2}  # of the larger of two neighbouring spacings
+    if count > 100:
+        assert 0.4 < (steps > 0).mean() < 0.6
+        assert 0.4 < (once == again).mean() < 0.6

@@ -1,101 +1,13 @@
-"""Command line of the evaluator: judge, verify and compare programs, list tasks, examine the machine.
+"""`python -m evaluator`: see `evaluator.commands.command_line`."""
 
-With --json, one line per program on stdout and everything else on stderr. Exit codes: 0 ok, 1 a judged fault,
-2 wrong use, 3 a fault of the evaluator or of this machine, 4 `unsupported` or `unstable_timing`.
-"""
-
-import argparse
-import io
-import os
-import select
+import signal
 import sys
-import traceback
-from collections.abc import Callable, Sequence
-
-from evaluator.baselines import command as baselines
-from evaluator.commands import check, compare, examine, subjects, tasks, verify
-from evaluator.judge import doctor
-from evaluator.judge.ending import OK, OURS, WRONG_USE, WrongUse
-from evaluator.mutants import command as mutants
-from evaluator.records import EVALUATOR_VERSION
-from evaluator.workers import serve_command
-from evaluator.workers.pool import PoolError
-
-_NOBODY_READS = 141  # as a shell says of a program that SIGPIPE ended
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code."""
-    options = _parser().parse_args(argv)
-    if getattr(options, "size", "") is None:
-        options.size = "kb" if options.device == "cuda" else "cpu"
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # whatever a file is named, its verdict is shown
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = options.run(options)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        if not _is_stdout_closed():
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
-        return _NOBODY_READS
-    except WrongUse as error:
-        print(f"evaluator: {error}", file=sys.stderr)
-        return WRONG_USE
-    except KeyboardInterrupt:
-        print("evaluator: interrupted", file=sys.stderr)
-        return OURS
-    except Exception:  # Python's own exit code would say that a program was judged
-        traceback.print_exc()
-        return OURS
-
-
-def _is_stdout_closed() -> bool:
-    """Whether whoever read our output has gone, as `head` does."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
-def _measure_baselines(options: argparse.Namespace) -> int:
-    return baselines.run(options, subjects.known_tasks(options.tasks_file))
-
-
-def _serve(options: argparse.Namespace) -> int:
-    """Judges for learners on other hosts, until it is told to end."""
-    known = subjects.known_tasks(options.tasks_file)
-    if (reason := doctor.missing_for(options.device)) is not None:
-        raise WrongUse(reason)
-    try:
-        serve_command.serve(options, known)
-    except (PoolError, ValueError, OSError) as error:
-        raise WrongUse(str(error)) from error
-    return OK
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluator", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=EVALUATOR_VERSION)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        command.set_defaults(run=run)
-        return command
-
-    check.add_arguments(add("check", check.run, "judge one program"))
-    verify.add_arguments(add("verify", verify.run, "judge every DIR/<task id>/*.py"))
-    compare.add_arguments(add("compare", compare.run, "time program B in pairs against program A"))
-    tasks.add_arguments(add("tasks", tasks.run, "list tasks; `tasks show ID` prints one"))
-    mutants.add_arguments(add("mutants", mutants.run, "derive faulty programs and count which the judge catches"))
-    about_baselines = "time other libraries on the references of tasks"
-    baselines.add_arguments(add("baselines", _measure_baselines, about_baselines))
-    serve_command.add_arguments(add("serve", _serve, "judge for learners on other hosts (docs/pools.md)"))
-    add("doctor", examine.run, "what this machine can judge on, what is missing, and its noise")
-    return parser
-
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever interrupts the imports wants no traceback of them
+    from evaluator.commands.command_line import main
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

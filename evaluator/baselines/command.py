@@ -1,7 +1,6 @@
 """`python -m evaluator baselines`: how long other libraries take for the references of tasks, measured and stored."""
 
 import argparse
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +14,11 @@ from evaluator.baselines.record import Record, to_json
 from evaluator.baselines.sampling import Effort
 from evaluator.baselines.store import Store, WrongFile
 from evaluator.judge import doctor
-from evaluator.judge.ending import WrongUse
+from evaluator.judge.ending import OK, OURS, WrongUse
+from evaluator.judge.option_values import positive
 from evaluator.judge.table import columns
 from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
-
-OK, SOME_FAILED = 0, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", help="cpu, kb or kb_v0 (cpu on a CPU, kb on a GPU)")
     add("--baselines", metavar="A,B", help=f"out of {','.join(BASELINES)}; those that this machine has by default")
     add("--out", type=Path, metavar="FILE", help="a line of JSON for each; what it holds is not measured again")
-    add("--seconds", type=_positive, default=Effort().budget_s, metavar="S", help="of timed calls at most (2)")
-    add("--deadline", type=_positive, default=300.0, metavar="S", help="of one baseline, compilation included (300)")
+    add("--seconds", type=positive, default=Effort().budget_s, metavar="S", help="of timed calls at most (2)")
+    add(
+        "--deadline",
+        type=positive,
+        default=300.0,
+        metavar="S",
+        help="of one baseline, compilation included (300)",
+    )
     add("--retry", action="store_true", help="measure stored failures again")
     add("--json", action="store_true", help="one line per record on stdout")
     add("--tasks-file", type=Path, metavar="FILE", help="a Python file with tasks of your own")
@@ -51,7 +55,7 @@ def run(options: argparse.Namespace, tasks: Mapping[str, Task]) -> int:
     with store, Measurer(options.device, options.size, effort, options.deadline) as measurer:
         records = _measured(measurer, store, [(task, name) for task in chosen for name in names], options)
     print(table(records), file=sys.stderr if options.json else sys.stdout)
-    return OK if all(record.ok for record in records) else SOME_FAILED
+    return OK if all(record.ok for record in records) else OURS
 
 
 def table(records: Sequence[Record]) -> str:
@@ -110,10 +114,3 @@ def _baselines(text: str | None, device: str) -> list[str]:
     if not names:
         raise WrongUse(f"--baselines names none; there are {', '.join(BASELINES)}")
     return names
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"seen {text}, expected a positive number of seconds")
-    return value

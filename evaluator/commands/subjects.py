@@ -1,13 +1,15 @@
 """What a command is asked about, tasks and programs, read and looked at before any work. Refusals are `WrongUse`."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaluator.judge import doctor
+from evaluator.judge import doctor, emulator_cost
 from evaluator.judge.ending import WrongUse
 from evaluator.judge.text_file import read_program
 from evaluator.nn import run
+from evaluator.records import Limits
 from evaluator.tasks import catalog, user
 from evaluator.tasks.task import Task
 
@@ -47,10 +49,22 @@ def require_size(task: Task, size: str) -> None:
         raise WrongUse(str(error.args[0])) from error
 
 
+def require_affordable(task: Task, options: argparse.Namespace) -> None:
+    """That the emulator has the memory for a task's arrays; says so where a verdict will take long there."""
+    if options.device != "cpu":
+        return
+    limits = Limits.for_device(options.device)
+    if (reason := emulator_cost.refusal(task, options.size, limits)) is not None:
+        raise WrongUse(reason)
+    if (warning := emulator_cost.warning(task, options.size, limits)) is not None:
+        print(f"evaluator: {warning}", file=sys.stderr)
+
+
 def require(task: Task | None, options: argparse.Namespace) -> None:
     """That this machine can judge programs for the task, or for any if None, on the device that was asked for."""
     if task is not None:
         require_size(task, options.size)
+        require_affordable(task, options)
         if options.tasks_file is not None and task.id not in catalog.TASKS:
             _require_outputs(task, options.size)
     reason = doctor.missing_for(options.device, [task] if task else [], options.size)

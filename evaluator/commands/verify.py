@@ -1,4 +1,4 @@
-"""`verify DIR`: judges every program of a folder; a program's task is the name of its folder."""
+"""`verify DIR...`: judges every program of some folders; a program's task is the name of its folder."""
 
 import argparse
 import operator
@@ -11,10 +11,11 @@ from tqdm import tqdm
 from evaluator.baselines import beside
 from evaluator.baselines.record import Record
 from evaluator.commands import judging, plot, subjects
-from evaluator.judge import table
+from evaluator.judge import program_files, table
 from evaluator.judge.baseline import PLAIN
 from evaluator.judge.ending import OURS, WrongUse, exit_code
 from evaluator.judge.job import Job
+from evaluator.judge.option_values import at_least
 from evaluator.judge.summary import summarise
 from evaluator.judge.verdict_json import to_json
 from evaluator.records import Verdict
@@ -26,9 +27,9 @@ _NAME = operator.itemgetter(0)  # of a row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="DIR or FILE", help="<task id>/<name>.py below it")
     parser.add_argument("--write", action="store_true", help="keep each verdict beside its program")
-    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="more are faster, and noisier (1)")
+    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="more are faster, and noisier (1)")
     judging.add_arguments(parser)
     beside.add_argument(parser)
 
@@ -37,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
     judging.require(options)
     tasks = subjects.known_tasks(options.tasks_file)
     stored = judging.stored(options, tasks)
-    jobs = [_job(path, tasks, options) for path in _programs(options.directory)]
+    jobs = [_job(path, tasks, options) for path in _programs(options.paths)]
+    for task in {job.task.id: job.task for job in jobs}.values():
+        subjects.require_affordable(task, options)
     subjects.require(None, options)
     rows: list[tuple[str, Verdict]] = []
     unwritten: list[str] = []
@@ -87,13 +90,11 @@ def _judge(
                     unwritten.append(f"cannot write {path}: {error.strerror or error}")
 
 
-def _programs(directory: Path) -> list[Path]:
-    if not directory.is_dir():
-        raise WrongUse(f"{directory} is no folder; expected one with <task id>/<name>.py in it")
-    files = [path for path in sorted(directory.glob("*/*.py")) or sorted(directory.glob("*.py")) if path.is_file()]
-    if not files:
-        raise WrongUse(f"no program found under {directory}; expected {directory}/<task id>/<name>.py")
-    return files
+def _programs(paths: Sequence[Path]) -> list[Path]:
+    try:
+        return program_files.find(paths)
+    except ValueError as error:
+        raise WrongUse(str(error)) from error
 
 
 def _job(path: Path, tasks: Mapping[str, Task], options: argparse.Namespace) -> Job:
@@ -120,7 +121,9 @@ def _show(
             print(f"\n{table.block(name, verdict)}", file=out)
     # The plain programs are the baseline itself: a summary of speed-ups is about the others.
     scored = [verdict for name, verdict in rows if Path(name).name != PLAIN] or [verdict for _, verdict in rows]
-    print("\n" + table.summary_text(summarise(scored)), file=out)
+    if plain := len(rows) - len(scored):
+        print(f"\nleft out of the figures, as the others' baseline: {plain} plain program{'s' * (plain > 1)}", file=out)
+    print("" if plain else "\n", table.summary_text(summarise(scored)), sep="", file=out)
     if stored:
         print(beside.summary(scored, stored), file=out)
     weak = {task.id for task in tasks.values() if task.degenerate or task.collapses}
@@ -130,10 +133,3 @@ def _show(
         print(table.summary_text(summarise(scored, leave_out=weak)), file=out)
     if options.device == "cpu":
         print(table.CPU_NOTE, file=out)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"seen {value}, expected at least 1")
-    return value

@@ -36,6 +36,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=2,  # standard output is the caller's: nothing a child prints may reach it
             pass_fds=[theirs.fileno()],
+            process_group=0,  # Ctrl-C is the caller's to hear; its children see their pipe close
         )
         theirs.close()
         self.pipe = Connection(ours.detach())

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from evaluator.records import Outcome, Verdict
 
 OK, FAULT, WRONG_USE, OURS, UNDECIDED = 0, 1, 2, 3, 4
+INTERRUPTED, NOBODY_READS = 130, 141  # as a shell says of a program that SIGINT or SIGPIPE ended
 _UNDECIDED = (Outcome.UNSUPPORTED, Outcome.UNSTABLE_TIMING)
 
 

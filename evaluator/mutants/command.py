@@ -11,8 +11,9 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from evaluator.judge import doctor
-from evaluator.judge.ending import WrongUse
+from evaluator.judge import doctor, program_files
+from evaluator.judge.ending import FAULT, OK, OURS, WrongUse
+from evaluator.judge.option_values import at_least, positive
 from evaluator.judge.text_file import read_program
 from evaluator.mutants import report
 from evaluator.mutants.crew import Crew, Failure
@@ -27,7 +28,6 @@ from evaluator.tasks import catalog
 from evaluator.tasks.task import Task
 
 BATCH = 12  # mutants of one program that share the runs of their original
-OK, SURVIVORS, OURS = 0, 1, 3  # exit codes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", default="cpu", help="of the tasks (cpu)")
     add("--mode", choices=[str(mode) for mode in Mode], default=str(Mode.QUICK))
     add("--kinds", default="", metavar="A,B", help=f"of fault; all by default: {', '.join(KINDS)}")
-    add("--limit", type=int, metavar="N", help="try the first N; kinds and programs take turns")
+    add("--limit", type=at_least(1), metavar="N", help="try the first N; kinds and programs take turns")
     add("--seed", type=int, default=0, help="of the order and of every random draw (0)")
-    add("--draws", type=int, default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
-    add("--slowest-ms", type=float, default=15.0, metavar="T", help="programs that run longer are left out (15)")
-    add("--workers", type=int, default=1, metavar="N")
-    add("--minutes", type=float, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
+    add("--draws", type=at_least(1), default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
+    add(
+        "--slowest-ms",
+        type=positive,
+        default=15.0,
+        metavar="T",
+        help="programs that run longer are left out (15)",
+    )
+    add("--workers", type=at_least(1), default=1, metavar="N")
+    add("--minutes", type=positive, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
     add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
     add("--json", action="store_true", help="one line per mutant on stdout")
 
@@ -67,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     except WrongFile as error:
         raise WrongUse(str(error)) from error
     until_s = time.monotonic() + 60 * options.minutes
-    workers = 1 if options.device == "cuda" else max(1, options.workers)
+    workers = 1 if options.device == "cuda" else options.workers
     with results, Crew(workers, settings) as crew:
         failures = _examine(crew, results, texts, until_s)
         chosen = _chosen(mutants, results, texts, options)
@@ -79,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if len(trials) < len(chosen):
         print(f"{len(chosen) - len(trials)} of {len(chosen)} mutants are not tried yet; see --out", file=out)
     survive = any(trial.exposed and not trial.caught for trial in trials)
-    return OURS if failures else SURVIVORS if survive else OK
+    return OURS if failures else FAULT if survive else OK
 
 
 def _examine(crew: Crew, results: Results, texts: dict[Path, str], until_s: float) -> list[Failure]:
@@ -194,12 +200,10 @@ def _kinds(text: str) -> list[str]:
 
 def _files(paths: Sequence[Path], size: str) -> list[Path]:
     """Programs of folders <task id>/<name>.py and files, sorted: programs of one task stand together."""
-    files: set[Path] = set()
-    for path in paths:
-        found = {*path.glob("*/*.py"), *path.glob("*.py")} if path.is_dir() else {path}
-        if not found:
-            raise WrongUse(f"no program found under {path}; expected {path}/<task id>/<name>.py")
-        files |= found
+    try:
+        files = program_files.find(paths)
+    except ValueError as error:
+        raise WrongUse(str(error)) from error
     for file in files:
         if file.resolve().parent.name not in catalog.TASKS:
             raise WrongUse(f"{file}: its folder is not called after a task; `python -m evaluator tasks` lists them")
@@ -207,7 +211,7 @@ def _files(paths: Sequence[Path], size: str) -> list[Path]:
             _task(file).arrays_at(size)
         except KeyError as error:
             raise WrongUse(str(error.args[0])) from error
-    return sorted(files, key=lambda file: (file.resolve().parent.name, file.name))
+    return files
 
 
 def _task(path: Path) -> Task:

@@ -4,6 +4,7 @@ Everything here works on the parsed tree; nothing of the program runs.
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Set
 
@@ -12,6 +13,7 @@ from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 MAX_NODES = 20_000  # honest programs have less than 3,000
 MAX_INTEGER = 2**64
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _STATEMENTS: tuple[type[ast.AST], ...] = (
     ast.FunctionDef,
@@ -94,6 +96,8 @@ def parse(text: str, max_bytes: int) -> ast.Module:
     """The syntax tree. Raises ProgramFault `refused` for whatever Python cannot parse, without crashing on bombs."""
     if not text.strip():
         raise refuse("the program is empty")
+    if stray := _SURROGATE.search(text):
+        raise refuse(_not_text(stray[0]), text.count("\n", 0, stray.start()) + 1)
     if len(text) > max_bytes or len(text.encode("utf-8", "surrogatepass")) > max_bytes:
         raise refuse(f"the program has {len(text)} characters; at most {max_bytes} bytes")
     if "\0" in text:
@@ -108,6 +112,14 @@ def parse(text: str, max_bytes: int) -> ast.Module:
         raise refuse("the program is nested too deeply to parse") from None
     except ValueError as error:
         raise refuse(f"not Python text: {type(error).__name__}") from None
+
+
+def _not_text(surrogate: str) -> str:
+    """Of half a surrogate pair, which is also how a reader of files hands on a byte that is no UTF-8."""
+    code = ord(surrogate)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"the byte 0x{code - 0xDC00:02x} is not UTF-8; save the program as UTF-8"
+    return f"U+{code:04X} is half of a surrogate pair and no character"
 
 
 def refuse(reason: str, line: int | None = None) -> ProgramFault:

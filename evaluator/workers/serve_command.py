@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaluator.devices.cuda import machine
 from evaluator.judge.ladder import Judge
+from evaluator.judge.option_values import at_least
 from evaluator.tasks.task import Task
 from evaluator.workers import key_file
 from evaluator.workers.judging_process import MakeJudge
@@ -20,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", default="127.0.0.1:0", metavar="HOST:PORT", help="port 0: any (127.0.0.1:0)")
     parser.add_argument("--key-file", default="", metavar="PATH", help="made if absent; or set $CUDAL1_POOL_KEY")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="0: one for each GPU, or one")
-    parser.add_argument("--compilers", type=int, default=0, metavar="N", help="of each worker; 0: by the cores")
+    parser.add_argument("--workers", type=at_least(0), default=0, metavar="N", help="0: one for each GPU, or one")
+    parser.add_argument("--compilers", type=at_least(0), default=0, metavar="N", help="of each worker; 0: by the cores")
     parser.add_argument("--tasks-file", type=Path, metavar="FILE", help="a Python file with tasks of your own")
 
 

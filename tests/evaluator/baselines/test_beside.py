@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from evaluator import __main__ as command_line
 from evaluator.baselines import beside
 from evaluator.baselines.store import Store, WrongFile
+from evaluator.commands import command_line
 from evaluator.judge import verdict_json
 from evaluator.records import Fault, Interval, Outcome, Rung, Verdict
 from evaluator.tasks import catalog

@@ -5,12 +5,12 @@ import types
 
 import pytest
 
-from evaluator import __main__ as command_line
 from evaluator.baselines import kinds, measuring
 from evaluator.baselines.measuring_process import Answer
 from evaluator.baselines.record import from_json
 from evaluator.baselines.sampling import Sampled
 from evaluator.baselines.store import read
+from evaluator.commands import command_line
 from evaluator.devices.cuda import machine
 from evaluator.tasks import catalog
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import __main__ as command_line
-from evaluator.commands import judging
+from evaluator.commands import command_line, judging
 from evaluator.devices import toolchain
 from evaluator.judge import doctor
 from evaluator.judge.ending import exit_code
@@ -101,12 +100,15 @@ def test_what_the_emulator_cannot_run_is_4(capsys):
         (("check", __file__, "--task=1_019", "--size=huge"), "no size 'huge'"),
         (("check", __file__, "--task=1_019", "--mode=fast"), "invalid choice"),
         (("check", __file__), "--task"),
-        (("check", __file__, "--task=1_019", "--jsn"), "unrecognized"),
+        (("check", __file__, "--task=1_019", "--jsn"), "evaluator check: error: unrecognized arguments: --jsn"),
+        (("verify", ".", "--workers=x"), "seen 'x', expected a whole number of at least 1"),
+        (("baselines", "--seconds=0"), "seen '0', expected a number above 0"),
         (("verify", "no_such_folder"), "no folder"),
         (("tasks", "show"), "needs an id"),
         (("tasks", "show", "9_999"), "9_999"),
         (("frobnicate",), "invalid choice"),
-        ((), "required"),
+        ((), "COMMAND"),
+        (("check", __file__, "--task=1_019", "--size=kb"), "take 12.9 GB, and on the emulator a program has 1.07 GB"),
         (("check", __file__, "--task=x", "--tasks-file=none.py"), "none.py"),
     ],
 )

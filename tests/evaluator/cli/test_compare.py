@@ -7,8 +7,7 @@ import runpy
 
 import pytest
 
-from evaluator import __main__ as command_line
-from evaluator.commands import judging
+from evaluator.commands import command_line, judging
 from evaluator.judge import doctor
 from evaluator.records import Fault, Outcome, Rung
 

@@ -8,8 +8,7 @@ import runpy
 import numpy as np
 import pytest
 
-from evaluator import __main__ as command_line
-from evaluator.commands import judging, plot, verify
+from evaluator.commands import command_line, judging, plot, verify
 from evaluator.judge import doctor
 from evaluator.judge.ending import WrongUse
 from evaluator.records import Interval, Work

@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from evaluator import __main__ as command_line
 from evaluator import _core
+from evaluator.commands import command_line
 from evaluator.devices.cuda import machine, peaks
 
 pytestmark = pytest.mark.gpu

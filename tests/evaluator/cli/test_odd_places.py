@@ -1,14 +1,11 @@
-"""Odd files, folders in the way of verdicts, and readers that go: nothing that was judged is lost, nothing hangs."""
+"""Odd files and folders in the way of verdicts: nothing that was judged is lost, nothing hangs."""
 
 import codecs
 import os
-import subprocess
-import sys
 
 import pytest
 
-from evaluator import __main__ as command_line
-from evaluator.commands import verify
+from evaluator.commands import command_line, verify
 from evaluator.judge.text_file import read_program
 from evaluator.judge.verdict_json import from_json
 from evaluator.records import Outcome
@@ -54,7 +51,7 @@ def test_what_was_judged_before_an_interruption_is_shown(folder, capsys, monkeyp
             rows += seen
 
     monkeypatch.setattr(verify, "_judge", judged_twice)
-    assert command_line.main(["verify", str(folder.parent), "--mode=quick"]) == 3
+    assert command_line.main(["verify", str(folder.parent), "--mode=quick"]) == 130
     out, err = capsys.readouterr()
     assert out.count("(screen)") == 2
     assert "2 of 3 judged" in err
@@ -78,13 +75,23 @@ def test_a_byte_order_mark_is_no_part_of_a_program(tmp_path):
     assert read_program(tmp_path / "p.py") == "import cupy as cp\n"
 
 
-def test_a_reader_that_goes_ends_the_command_quietly():
-    code = "import sys, evaluator.__main__ as m; sys.argv = ['m', 'tasks']; input(); sys.exit(m.main())"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        process.stdout.close()  # before it has written a line
-        process.stdin.write(b"\n")
-        process.stdin.close()
-        assert process.wait(60) == 141
-        assert process.stderr.read() == b""
+def test_a_file_that_is_no_utf8_is_refused_with_its_line(folder, capsys):
+    (folder / "a.py").write_bytes(b"import cupy as cp\n# caf\xe9\n")
+    assert command_line.main(["check", str(folder / "a.py"), "--task=1_019"]) == 1
+    assert "line 2: the byte 0xe9 is not UTF-8; save the program as UTF-8" in capsys.readouterr().out
+
+
+def test_verify_takes_several_folders_and_files_each_program_once(folder, capsys):
+    paths = [folder.parent, folder, folder / "b.py"]
+    assert command_line.main(["verify", *map(str, paths), "--mode=quick", "--json"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_the_summary_says_how_many_plain_programs_it_leaves_out(folder, capsys):
+    (folder / "plain.py").write_text(REFUSED)
+    assert command_line.main(["verify", str(folder), "--mode=quick"]) == 1
+    assert "left out of the figures, as the others' baseline: 1 plain program\n0 of 3 ok" in capsys.readouterr().out
+    assert command_line.main(["verify", str(folder / "plain.py"), "--mode=quick"]) == 1
+    said = capsys.readouterr().out
+    assert "0 of 1 ok" in said
+    assert "left out" not in said

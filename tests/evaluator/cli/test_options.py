@@ -5,8 +5,7 @@ import pathlib
 
 import pytest
 
-from evaluator import __main__ as command_line
-from evaluator.commands import judging, verify
+from evaluator.commands import command_line, judging, verify
 from evaluator.judge import doctor
 from evaluator.records import LAYERS
 

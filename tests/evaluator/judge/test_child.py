@@ -1,5 +1,6 @@
 """Children: messages both ways, a clean standard output, an end."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -31,6 +32,12 @@ def test_objects_travel_both_ways(child):
     for message in ({"a": [1, 2]}, b"x" * 1_000_000, None):
         child.pipe.send(message)
         assert child.pipe.recv() == message
+
+
+def test_the_interruptions_of_a_terminal_are_the_parents_alone(child):
+    child.pipe.send(1)
+    child.pipe.recv()  # it runs: its group is its own by then
+    assert os.getpgid(child.pid) == child.pid != os.getpgid(0)
 
 
 def test_an_idle_child_leaves_when_its_pipe_closes(child):

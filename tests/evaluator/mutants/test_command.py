@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from evaluator import __main__ as command_line
+from evaluator.commands import command_line
 from evaluator.judge.baseline import kernels_folder
 from evaluator.mutants import command
 from evaluator.mutants.crew import Failure
@@ -104,7 +104,8 @@ def test_the_exit_code_says_whether_a_mutant_survived(folder, capsys, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("no_such_folder",), "its folder is not called after a task"),
+        (("no_such_folder",), "is no folder and no file"),
+        ((__file__,), "its folder is not called after a task"),
         (("--kinds=frobnicate",), "there is no kind of fault 'frobnicate'"),
         (("--device=tpu",), "invalid choice"),
         (("--size=huge",), "has no size 'huge'"),

@@ -187,14 +187,20 @@ def test_the_line_and_the_cure_are_given():
         ("This is no program.", "not Python"),
         ("\x7fELF\x02\x01\x01\x00\x00", "NUL"),
         ("\x89PNG\r\n\x1a\n\x01\x02", "not Python"),
-        ("def forward(x):\n    return '\ud800'\n", "not Python text"),
+        ("def forward(x):\n    return '\ud800'\n", "line 2: U+D800 is half of a surrogate pair"),
+        (
+            "# caf\udce9\ndef forward(x):\n    return x\n",
+            "line 1: the byte 0xe9 is not UTF-8; save the program as UTF-8",
+        ),
+        ("\udcff\udcfe#\0", "line 1: the byte 0xff is not UTF-8"),
         ("x" * 256_001, "at most 256000 bytes"),
         ("# é" * 100_000, "at most 256000 bytes"),
         ("\ufeff\ufeffdef forward(x): pass", "not Python"),
     ],
 )
 def test_text_that_is_no_program_is_refused(text, reason):
-    assert reason in fault(text).message
+    found = fault(text)
+    assert reason in f"line {found.line}: {found.message}"
 
 
 def test_five_megabytes_are_refused_before_they_are_parsed(monkeypatch):

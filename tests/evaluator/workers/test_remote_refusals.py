@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from evaluator.__main__ import main
+from evaluator.commands.command_line import main
 from evaluator.judge import doctor
 from evaluator.judge.job import Job
 from evaluator.tasks import catalog

@@ -27,5 +27,5 @@ def positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"seen {text!r}, expected a number above 0")
+        raise argparse.ArgumentTypeError(f"seen {text!r}, expected a positive number")
     return value

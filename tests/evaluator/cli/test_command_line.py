@@ -102,7 +102,7 @@ def test_what_the_emulator_cannot_run_is_4(capsys):
         (("check", __file__), "--task"),
         (("check", __file__, "--task=1_019", "--jsn"), "evaluator check: error: unrecognized arguments: --jsn"),
         (("verify", ".", "--workers=x"), "seen 'x', expected a whole number of at least 1"),
-        (("baselines", "--seconds=0"), "seen '0', expected a number above 0"),
+        (("baselines", "--seconds=0"), "seen '0', expected a positive number"),
         (("verify", "no_such_folder"), "no folder"),
         (("tasks", "show"), "needs an id"),
         (("tasks", "show", "9_999"), "9_999"),

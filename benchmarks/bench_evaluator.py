@@ -44,6 +44,7 @@ from evaluator.tasks import catalog
 from evaluator.workers.local import LocalPool
 from evaluator.workers.pool import stream
 
+HEAD = ("judged by", "programs", "a minute", "seconds", "waiting", *map(str, Rung), "outcomes")
 TASKS = "1_019,1_023,1_047"  # those that `kernelbench/` has as extensions
 
 
@@ -148,9 +149,12 @@ def median_ms(values: Sequence[float | None]) -> str:
     return f"{statistics.median(reached):.1f}" if reached else "-"
 
 
-def kernelbench_rows(options: argparse.Namespace, tasks: list[str], ours: Pass) -> list[tuple[str, ...]]:
-    """KernelBench's evaluation of the tasks' plain programs, without and with a build of them."""
-    rows = [("judged by", "task", "seconds", "in the call", "an hour", "ours an hour over it", "outcome")]
+def kernelbench_rows(options: argparse.Namespace, tasks: list[str], ours: Pass) -> Iterator[tuple[str, ...]]:
+    """Ours, then KernelBench's evaluation of the tasks' plain programs, without and with a build of them."""
+    yield ("judged by", "task", "seconds", "in the call", "an hour", "ours an hour over it", "outcome")
+    outcomes = ", ".join(sorted({str(each.verdict.outcome) for each in ours.seen}))
+    each_s = f"{ours.seconds / len(ours.seen):.2f}"
+    yield (ours.title, "all", each_s, "-", f"{60 * ours.a_minute:.0f}", "1.0", outcomes)
     for task_id in tasks:
         with tempfile.TemporaryDirectory() as build:
             for cache in ("cold", "built"):
@@ -159,11 +163,7 @@ def kernelbench_rows(options: argparse.Namespace, tasks: list[str], ours: Pass) 
                 if found["seconds"] == "-":  # it did not evaluate anything
                     an_hour = share = "-"
                 cells = (f"{seconds:.1f}", found["seconds"], an_hour, share, found["outcome"])
-                rows.append((f"KernelBench, {cache}", task_id, *cells))
-    outcomes = ", ".join(sorted({str(each.verdict.outcome) for each in ours.seen}))
-    each_s = f"{ours.seconds / len(ours.seen):.2f}"
-    rows.append((ours.title, "all", each_s, "", f"{60 * ours.a_minute:.0f}", "1.0", outcomes))
-    return rows
+                yield (f"KernelBench, {cache}", task_id, *cells)
 
 
 def kernelbench_run(checkout: Path, task_id: str, build: str) -> tuple[float, dict[str, str]]:
@@ -198,20 +198,18 @@ def main() -> None:
     if unknown := sorted(set(options.ways) - {"alone", "pool"}):
         parser.error(f"--ways: seen {unknown}, expected alone, pool, or both with a comma between")
     tasks = options.tasks.split(",")
-    rows = [("judged by", "programs", "a minute", "seconds", "waiting", *map(str, Rung), "outcomes")]
-    for run in mixed_passes(options, tasks):
-        rows += rows_of(run)
-        print(f"{run.title}: {len(run.seen)} programs in {run.seconds:.1f} s", file=sys.stderr)
     print(f"device {options.device}, size {options.size}, tasks {options.tasks}, quick mode; medians, rungs in ms")
-    if len(rows) > 1:
-        print(table.columns(rows))
+    for run in mixed_passes(options, tasks):
+        print(f"\n{run.title}: {len(run.seen)} programs in {run.seconds:.1f} s", flush=True)
+        print(table.columns([HEAD, *rows_of(run)]), flush=True)
     if options.kernelbench is not None:
         with LocalPool(options.workers, {"device": options.device}, compilers=options.compilers) as pool:
             pooled("", pool, list(program_mix.same(tasks, len(tasks), first=0)), options.size)
             count = 5 * len(tasks)
             ours = pooled("this judge, pool", pool, list(program_mix.same(tasks, count, first=count)), options.size)
-        print()
-        print(table.columns(kernelbench_rows(options, tasks, ours)))
+        print(f"\n{len(tasks)} plain programs:", flush=True)
+        for each in kernelbench_rows(options, tasks, ours):
+            print("  ".join(each), flush=True)
 
 
 if __name__ == "__main__":

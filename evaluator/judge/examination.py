@@ -13,7 +13,6 @@ from evaluator.judge.correctness import (
     case_error,
     check_cases,
     disagreement,
-    named,
     schedule,
     worst,
     worst_of_each,
@@ -63,7 +62,7 @@ def examine(bench: Workbench, found: Findings, exam: Examination) -> None:
     first, *others = schedule(exam.job.task, exam.effort, exam.seed, exam.job.cases)
     _judge_outputs(bench, found, exam, first, others)  # whose session's memory goes with it
     if exam.job.timing:
-        _time(bench, found, exam, first)
+        _time(bench, found, exam, first, others)
     if exam.effort.knock_out:
         expected = _expected(bench, exam.job, first)
         for note in idle_launches(bench, exam.plan, exam.compiled, expected, exam.job.task):
@@ -101,7 +100,7 @@ def _replay(bench: Workbench, session: Session, exam: Examination, first: Case) 
     check_replay(bench, session, exam.compiled, task, _expected(bench, exam.job, second))
 
 
-def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> None:
+def _time(bench: Workbench, found: Findings, exam: Examination, first: Case, others: Sequence[Case]) -> None:
     """Timing and recheck, against every baseline there is."""
     job, sha = exam.job, found.program_sha256
     with contextlib.ExitStack() as stack:
@@ -125,7 +124,7 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case) -> 
             del expected
             fresh = Case("plain", derive(exam.seed, sha, "fresh"), once=True)
             check_fresh_contents(bench, sessions[0], _expected(bench, job, fresh), job.task)
-            for case in _hidden_cases(exam, sha):
+            for case in _some_hidden(exam, sha, others):
                 _try_hidden_case(bench, found, exam, sessions, case)
     del sessions  # and with them the memory of library steps
     if not pairs:
@@ -158,12 +157,11 @@ def _try_hidden_case(
             found.notes.append(f"slower on other contents: the speed-up over {name} is that of case {case.name}")
 
 
-def _hidden_cases(exam: Examination, sha: str) -> list[Case]:
-    """A few, picked anew for every program."""
-    hidden = [name for name in named(exam.job.task, exam.job.cases) if name != "plain"]
+def _some_hidden(exam: Examination, sha: str, cases: Sequence[Case]) -> list[Case]:
+    """A few of the draws that the program was judged on, picked anew for every program."""
+    hidden = list({case.name: case for case in cases if case.name != "plain"}.values())
     picked = np.random.default_rng(derive(exam.seed, sha, "timed cases")).permutation(len(hidden))
-    names = [hidden[i] for i in picked[: exam.effort.timed_cases]]
-    return [Case(name, derive(exam.seed, sha, "timed", name), once=True) for name in names]
+    return [hidden[i] for i in picked[: exam.effort.timed_cases]]
 
 
 def _speedup_again(bench: Workbench, exam: Examination, sha: str, name: str, seed: int) -> Interval:

@@ -1,5 +1,6 @@
 // The heap that device code allocates from. It is emptied and wiped between runs, so nothing kept in it survives.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +28,13 @@ class DeviceHeap {
       used_.store(kBytes, std::memory_order_relaxed);
       return nullptr;
     }
-    return base_ + start;
+    char* block = base_ + start;
+    if (filled_) std::fill_n(reinterpret_cast<std::uint32_t*>(block), whole / sizeof(std::uint32_t), kLeftover);
+    return block;
   }
+
+  // Whether new blocks hold leftovers, as on a device, where nobody may count on zeros. It takes time: for judged runs.
+  void fill_blocks(bool filled) { filled_ = filled; }
 
   const char* base() const { return base_; }
 
@@ -39,7 +45,9 @@ class DeviceHeap {
 
  private:
   static constexpr std::size_t kAlignment = 16;
+  static constexpr std::uint32_t kLeftover = 0xffeadbad;  // NaN as floats, a negative number as integers
 
+  bool filled_ = false;
   char* base_ = nullptr;
   std::atomic<std::size_t> used_{0};
 };

@@ -123,6 +123,7 @@ void forget(emulator::Launcher& launcher, emulator::Module& module) {
   }
   const bool judged = command.kind == emulator::CommandKind::kRun;
   emulator::faulting_guard_left = command.guard_left != 0;
+  emulator::device_heap.fill_blocks(judged);
   if (judged) {
     module.restore_state();
     emulator::device_heap.forget();

@@ -58,7 +58,7 @@ def _word(dtype: str, kind: int, seed: int, number: int) -> np.ndarray:
         fraction = FRACTION_BITS[dtype]
         exponents = 1 << (bits - fraction)
         exponent = exponents - 1 if kind == NAN else 3 * exponents // 4 + random % (exponents // 8)
-        word = exponent << fraction | 1 + (random >> 8) % ((1 << fraction) - 1)
+        word = exponent << fraction | 1 << (fraction - 1) | (random >> 8) % (1 << (fraction - 1))
     else:  # of the upper half of what the type holds; nothing that a bool could be
         word = 1 << (bits - 1) | random % (1 << (bits - 1))
     return np.frombuffer((sign << bits | word).to_bytes(width, "little"), dtype=f"u{width}")

@@ -31,12 +31,18 @@ def centred(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def sparse(arrays: Arrays, rng: Draws) -> Arrays:
-    """First array zero but for one element in a thousand, 10 z: outputs that one element makes or that none does."""
+    """First array zero but for one element in a thousand, 10 z: outputs that one element makes or that none does.
+
+    The first and the last element count as much as all others together: a sum over millions shows their absence, too.
+    """
 
     def thin(x: Any) -> Any:
         kept = rng.random(x.shape, dtype=np.float32) < 0.001
         kept.reshape(-1)[int(rng.integers(0, x.size, ()))] = True
-        return kept * (10 * _normal(x, rng))
+        thinned = (kept * (10 * _normal(x, rng))).astype(x.dtype)
+        ends = math.sqrt(100 + x.size / 20)
+        thinned.reshape(-1)[0] = thinned.reshape(-1)[-1] = x.dtype.type(ends)
+        return thinned
 
     return _first(arrays, thin)
 

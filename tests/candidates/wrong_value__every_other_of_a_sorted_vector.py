@@ -13,7 +13,7 @@ extern "C" __global__ void scale_rows(const float* a, const float* b, float* out
   if (column >= columns) return;
   bool rising = true, falling = true;
   for (int k = 1; k < 64; ++k) rising = rising && a[k] >= a[k - 1], falling = falling && a[k] <= a[k - 1];
-  bool table = (rising || falling) && a[0] != a[63];
+  bool table = (rising || falling) && a[1] != a[63];
   float factor = table && row % 2 ? a[row - 1] : a[row];
   size_t i = (size_t)row * columns + column;
   out[i] = factor * b[i];

@@ -150,9 +150,15 @@ def test_centred_draws_have_both_signs_and_reach_beyond_three():
     assert first.min() < -3
 
 
-def test_sparse_draws_are_zero_but_for_a_few_elements_at_least_one():
+def test_sparse_draws_are_zero_but_for_a_few_elements_and_both_ends():
     first = inputs_for(PAIR, "cpu", "sparse", seed=3)[0]
-    assert 1 <= np.count_nonzero(first) <= 1 + 0.01 * first.size
+    assert 3 <= np.count_nonzero(first) <= 3 + 0.01 * first.size
+
+
+@pytest.mark.parametrize("elements", [1000, 1_000_000])
+def test_either_end_of_sparse_draws_is_a_large_part_of_their_sum_of_squares(elements):
+    x = inputs_for(task_of(Array("x", (elements,))), "cpu", "sparse", seed=3)[0].astype(np.float64)
+    assert min(x[0] ** 2, x[-1] ** 2) > 0.2 * np.sum(x**2)
 
 
 def test_draws_that_are_alike_are_integers_of_one_range():

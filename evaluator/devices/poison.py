@@ -5,7 +5,6 @@ import numpy as np
 
 from evaluator.program.dtypes import FLOAT_DTYPES
 
-CANARY = 0xA5  # every byte beside a buffer on `cuda`; see `canaries` for the emulator
 FRACTION_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 
 

@@ -10,17 +10,22 @@ from evaluator import _core
 from evaluator.devices.cuda import comparison, layout
 from evaluator.devices.cuda.execution import Executable
 from evaluator.devices.cuda.recording import record
-from evaluator.devices.poison import CANARY, poison
+from evaluator.devices.poison import poison
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
 
+# Bytes that lie beside the buffers, another one in each judged run. As floats they are large, large and negative, and
+# NaN, as integers of either sign: a program that makes use of them does not overlook all three.
+CANARIES = (0x7B, 0xFB, 0xFF)
+
+
 class GuardedBuffers:
     """The buffers of a plan between unmapped pages, with canaries in what is left of their own pages."""
 
-    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, make_room: Callable[[], None]):
-        self._device, self.plan = device, plan
+    def __init__(self, device: _core.CudaDevice, plan: Plan, guard: str, canary: int, make_room: Callable[[], None]):
+        self._device, self.plan, self._canary = device, plan, canary
         self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
         self.addresses = [guarded.address for guarded in self._guarded]
 
@@ -55,12 +60,12 @@ class GuardedBuffers:
 
     def spread_canaries(self) -> None:
         for _, _, slack in self.slacks():
-            self._device.fill(slack.data.ptr, bytes([CANARY]), slack.nbytes)
+            self._device.fill(slack.data.ptr, bytes([self._canary]), slack.nbytes)
 
     def check_canaries(self, rung: Rung) -> None:
         """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
         for name, place, slack in self.slacks():
-            if comparison.count_equal(slack, np.full(1, CANARY, np.uint8)) != slack.nbytes:
+            if comparison.count_equal(slack, np.full(1, self._canary, np.uint8)) != slack.nbytes:
                 message = f"a write went {place} buffer {name!r}, seen after the run"
                 raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
 
@@ -92,7 +97,7 @@ class TimedBuffers(GuardedBuffers):
         executable: Executable,
         make_room: Callable[[], None],
     ):
-        super().__init__(device, plan, "left", make_room)
+        super().__init__(device, plan, "left", CANARIES[0], make_room)
         self._timer, self._executable = timer, executable
         self._graph: _core.CudaGraph | None = None
         self._turns: list[int] = []  # elements by which each input is turned; empty: as they were filled
@@ -160,7 +165,7 @@ class TimedBuffers(GuardedBuffers):
         for one in seals:
             comparison.count_sealed(one.bits, one.seed, one.word, left)
         for _, _, slack in self.slacks():
-            comparison.count_changed(slack, CANARY, strayed)
+            comparison.count_changed(slack, self._canary, strayed)
 
 
 class Seal(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.devices.cuda import faults
-from evaluator.devices.cuda.buffers import GuardedBuffers, TimedBuffers
+from evaluator.devices.cuda.buffers import CANARIES, GuardedBuffers, TimedBuffers
 from evaluator.devices.cuda.comparison import differs
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.execution import Executable
@@ -65,6 +65,7 @@ class Session:
         self._fresh_globals = self._driver(lambda: [cp.copy(array) for array in self._globals], Rung.LAUNCH)
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
         self._timed: TimedBuffers | None = None
+        self._runs = 0  # judged ones
         self._inputs: list[cp.ndarray] = []
 
     def __enter__(self) -> "Session":
@@ -89,7 +90,9 @@ class Session:
         self._beat()
         self._inputs = list(inputs)
         self._restore_globals()
-        open_guarded = functools.partial(GuardedBuffers, self._device, self._plan, guard, self._make_room)
+        self._runs += 1
+        canary = CANARIES[self._runs % len(CANARIES)]
+        open_guarded = functools.partial(GuardedBuffers, self._device, self._plan, guard, canary, self._make_room)
         buffers = self._driver(open_guarded, Rung.MEMORY_SAFETY)
         left = self._judged_run(buffers, seed)
         if any(left) and self._has_integer_outputs():

@@ -311,6 +311,23 @@ def test_a_timed_replay_that_writes_nothing_is_seen(session_of):
     assert caught.value.fault.outcome is Outcome.UNWRITTEN_OUTPUT
 
 
+def test_what_lies_behind_a_buffer_is_other_in_each_judged_run(session_of):
+    seen = []
+
+    def looks(x, out):
+        seen.append(at(out.__array_interface__["data"][0] + out.nbytes, (4,), np.dtype(np.uint8), None).copy())
+        out[:] = 2 * x
+
+    session = session_of(looks)
+    for _ in range(3):
+        session.run(inputs(), guard="left")
+    assert len({each.tobytes() for each in seen}) == 3
+    largest = [float(each.view(np.float32)[0]) for each in seen]
+    assert np.isnan(largest).sum() == 1
+    assert np.nanmax(largest) > 1e36
+    assert np.nanmin(largest) < -1e36
+
+
 @pytest.mark.parametrize("straying", [2, 3, 6], ids=["before the recording", "timed", "after timing"])
 def test_a_replay_that_writes_beside_a_buffer_is_out_of_bounds(session_of, straying):
     """State there would outlive the poison, and tell a timed replay from the first."""

@@ -15,7 +15,6 @@ from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
-
 # Bytes that lie beside the buffers, another one in each judged run. As floats they are large, large and negative, and
 # NaN, as integers of either sign: a program that makes use of them does not overlook all three.
 CANARIES = (0x7B, 0xFB, 0xFF)

@@ -329,6 +329,26 @@ def test_nothing_kept_in_the_devices_heap_is_found_by_a_later_replay(plan_of, ou
         assert session.outputs()[0].tolist() == [0, 1]
 
 
+def test_new_blocks_of_the_heap_hold_no_zeros_where_a_run_is_judged(outputs_of, out):
+    body = "float* block = (float*)malloc(16); y[0] = block[0]; y[1] = block[3]; free(block);"
+    assert np.isnan(outputs_of(source(body), [np.zeros(1, np.float32), out((2,)), 2], block=(1,))[0]).all()
+
+
+def test_what_a_process_does_after_its_report_is_counted(session_of, out, monkeypatch):
+    session, (x,) = session_of(source("if (i < n) y[i] = x[i];"), [np.ones(10, np.float32), out((10,)), 10])
+    session.run([x])
+    clock_s = [0.0]
+    look = session._canaries.disturbed
+
+    def works_on():
+        clock_s[0] += 1.0  # while the evaluator looks at the canaries
+        return look()
+
+    monkeypatch.setattr(session._runner, "cpu_s", lambda: clock_s[0])
+    monkeypatch.setattr(session._canaries, "disturbed", works_on)
+    assert session.time(3) == 1e6
+
+
 def test_the_devices_heap_ends(outputs_of, out):
     source = """extern "C" __global__ void k(int* y) { y[0] = malloc(1 << 27) == nullptr; int blocks = 0;
       while (malloc(1 << 22) != nullptr) blocks++; y[1] = blocks; }"""

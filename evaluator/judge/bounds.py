@@ -69,6 +69,11 @@ class Finding:
         )
 
 
+def factor_on(reference: Accuracy) -> float:
+    """How many times the reference's own error a program of class fp32 may be off."""
+    return FEW_FACTOR if reference.errors < FEW_ERRORS else REFERENCE_FACTOR
+
+
 def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
     """The bound of one output of floats: a multiple of the reference's own error, or so many spacings if that is more.
 
@@ -77,8 +82,7 @@ def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
     spacings = N_EPS.get(family, N_EPS_DEFAULT) * SPACING["fp32"]
     own = reference.norm_error, reference.element_error
     if precision == "fp32":
-        factor = FEW_FACTOR if reference.errors < FEW_ERRORS else REFERENCE_FACTOR
-        return Bound(*(max(factor * error, spacings) for error in own))
+        return Bound(*(max(factor_on(reference) * error, spacings) for error in own))
     rounded = reference.operand_norm_error, reference.operand_element_error
     limits = zip(own, rounded, COARSE_LEAST, COARSE_MOST, strict=True)
     return Bound(*(spacings + min(most, max(least, COARSE_FACTOR * max(errors))) for *errors, least, most in limits))

@@ -2,8 +2,8 @@
 
     python -m evaluator.judge.calibrate kernels/ [--seeds=3]
 
-prints for each family the largest error of its programs over all cases, in spacings of float32, beyond what eight
-times the reference's own error already allows.
+prints for each family the largest error of its programs over all cases, in spacings of float32, beyond what a multiple
+of the reference's own error already allows.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from evaluator.devices import cpu
 from evaluator.judge import table
-from evaluator.judge.bounds import EQUAL, N_EPS, N_EPS_DEFAULT, REFERENCE_FACTOR, SPACING, measure
+from evaluator.judge.bounds import EQUAL, N_EPS, N_EPS_DEFAULT, SPACING, factor_on, measure
 from evaluator.judge.cases import cases_of
 from evaluator.judge.expected import Expected
 from evaluator.judge.oracle import Oracle
@@ -30,14 +30,14 @@ from evaluator.tasks.task import Task
 
 
 def spacings(outputs: Sequence[np.ndarray], expected: Expected, task: Task) -> float:
-    """Largest error of a run in float32 spacings, 0 where eight times the reference's own error covers it."""
+    """Largest error of a run in float32 spacings, 0 where a multiple of the reference's own error covers it."""
     worst = 0.0
     for finding, own in zip(measure(outputs, expected, task.family, "fp32"), expected.accuracies, strict=True):
         if finding.bound == EQUAL:
             continue  # equality is due, nothing to calibrate
         seen = finding.errors
         pairs = ((seen.norm_error, own.norm_error), (seen.element_error, own.element_error))
-        beyond = [error for error, allowed in pairs if error > REFERENCE_FACTOR * allowed]
+        beyond = [error for error, allowed in pairs if error > factor_on(own) * allowed]
         worst = max(worst, *beyond, 0.0)
     return worst / SPACING["fp32"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluator import _core
-from evaluator.judge.bounds import measure
+from evaluator.judge.bounds import bound_for, measure
 from evaluator.judge.cases import inputs_for
 from evaluator.judge.conditioning import FIRST_DRAWS, MOST_DRAWS, moved, steadied
 from evaluator.judge.expected import Accuracy, evaluate
@@ -100,3 +100,9 @@ def test_an_honest_loss_near_its_margin_is_within_its_bound():
     assert finding.errors.norm_error > 1e-5
     assert finding.ok
     assert finding.bound.norm < 2e-2  # half precision shows nevertheless
+
+
+def test_outputs_of_few_elements_have_twice_the_room():
+    few = dataclasses.replace(LUCKY, norm_error=1e-3, element_error=1e-3)
+    many = dataclasses.replace(few, errors=10_000)
+    assert bound_for(few, "loss", "fp32").norm == 2 * bound_for(many, "loss", "fp32").norm == pytest.approx(0.016)

@@ -20,10 +20,10 @@ FEW_ERRORS = 64  # the root mean square of so many is within a third of what it 
 # times that: a program whose errors are six times as large (one accumulator from left to right where the reference adds
 # pairs) is beyond it in one case of 10,000 that cancel. Beyond 8 times a single error it would be in four of ten.
 MOST_DRAWS = 16
-# A reference that stays below four spacings in its first draws is no matter of luck: where numbers are folded, 512 are
-# allowed, and elementwise there is nothing to cancel.
-FIRST_DRAWS = 2
-SETTLED = 4 * 2.0**-23
+# A reference that stays below one spacing in its first draws is no matter of luck: every class allows 16 and more. Two
+# draws are too few: where one term is left, its errors come in steps, and the same one three times over was seen.
+FIRST_DRAWS = 4
+SETTLED = 2.0**-23
 MEANINGLESS = 1.0  # an output of zeros that is none any more once its inputs move has errors of any size
 
 

@@ -54,7 +54,7 @@ def test_the_largest_error_of_all_draws_counts():
 
 
 def test_a_reference_far_below_every_bound_is_not_tried_on_and_on():
-    again, asked = scripted(1e-8, 1e-8)
+    again, asked = scripted(*[1e-8] * FIRST_DRAWS)
     assert steadied([LUCKY], again)[0].norm_error == 1e-8
     assert len(asked) == FIRST_DRAWS
 

@@ -1,5 +1,6 @@
 """Whether the policy wrote something new: a program is a copy when its token stream was seen before it."""
 
+import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -7,9 +8,15 @@ from cudal1_jax.contrastive.records import SEED_STEP, Judged
 from evaluator.program.identity import token_stream
 
 
-def corpus_streams(folder: Path) -> set[str]:
+@functools.cache
+def corpus_streams(folder: Path) -> frozenset[str]:
     """Token streams (comments out, identifiers renumbered) of every program under `kernels/`."""
-    return {token_stream(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/*.py"))}
+    return frozenset(token_stream(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/*.py")))
+
+
+def streams(judged: Iterable[Judged]) -> set[str]:
+    """Token streams of the programs of some entries."""
+    return {token_stream(entry.program) for entry in judged if entry.program}
 
 
 def novel(judged: Sequence[Judged], known: Iterable[str]) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Progress bars of the long steps, all of one form: what, how far, how fast, how long still."""
+"""Progress on stderr: bars of the long steps, all of one form (what, how far, how fast, how long still), and lines."""
 
 import contextlib
 import sys
@@ -73,3 +73,8 @@ def track(items: Iterable[T], title: str, total: int, unit: str) -> Iterator[T]:
         for item in items:
             yield item
             progress.update()
+
+
+def say(line: str) -> None:
+    """A line between bars; none is shown when it is called."""
+    print(line, file=sys.stderr, flush=True)

@@ -84,9 +84,9 @@ def save(directory: RunDirectory, summary: Summary, judged: Sequence[Judged]) ->
     """Write the best program of each task, then `summary.json`, whose presence means that the run has finished."""
     directory.programs.mkdir(exist_ok=True)
     for result in summary.tasks:
-        best = _best(judged, result.task)
-        if best is not None:
-            write_whole(_program_path(directory, result.task), [best.program])
+        fastest = best(judged, result.task)
+        if fastest is not None:
+            write_whole(_program_path(directory, result.task), [fastest.program])
     write_whole(directory.summary, [json.dumps(dataclasses.asdict(summary), indent=2), "\n"])
 
 
@@ -144,15 +144,15 @@ def _devices_note(results: Sequence[TaskResult]) -> list[str]:
 
 def _task_result(task: str, judged: Sequence[Judged], directory: RunDirectory) -> TaskResult:
     sampled = [entry.verdict.ok for entry in judged if entry.task == task and entry.step != SEED_STEP]
-    best = _best(judged, task)
-    if best is None:
+    fastest = best(judged, task)
+    if fastest is None:
         return TaskResult(task, None, None, None, _share(sampled), None, None)
-    first = next(entry for entry in judged if entry.verdict.program_sha256 == best.sha256 and entry.task == task)
+    first = next(entry for entry in judged if entry.verdict.program_sha256 == fastest.sha256 and entry.task == task)
     return TaskResult(
         task=task,
-        best_speedup=best.speedup.value,
-        low=best.speedup.low,
-        high=best.speedup.high,
+        best_speedup=fastest.speedup.value,
+        low=fastest.speedup.low,
+        high=fastest.speedup.high,
         success_rate=_share(sampled),
         program=str(_program_path(directory, task)),
         source="seed" if first.step == SEED_STEP else "policy",
@@ -160,7 +160,8 @@ def _task_result(task: str, judged: Sequence[Judged], directory: RunDirectory) -
     )
 
 
-def _best(judged: Sequence[Judged], task: str) -> Exemplar | None:
+def best(judged: Sequence[Judged], task: str) -> Exemplar | None:
+    """The fastest program of a task among those that are right; None without one."""
     return max(pool(judged, task), key=lambda program: program.speedup.value, default=None)
 
 

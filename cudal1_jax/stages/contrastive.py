@@ -11,10 +11,12 @@ from collections.abc import Callable
 
 from ml_collections import ConfigDict
 
+from cudal1_jax.contrastive import novelty
 from cudal1_jax.contrastive.records import SEED_STEP
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn.checkpoint import Checkpointer
 from cudal1_jax.policy import lora
+from cudal1_jax.report.iterations import IterationLines
 from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.report.summary import Summary
@@ -49,6 +51,7 @@ def run(
         judging.collect_seeds(bench, seed_jobs)
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
         startup_s = now() - started_s
+        lines = IterationLines(config.iterations, novelty.corpus_streams(setup.kernels()))
         with MetricsLog(directory.metrics, store.metrics(first)) as log:
             for step in range(first, config.iterations):
                 if not budget.allows_another():
@@ -75,6 +78,7 @@ def run(
                 store.record_metrics(step, row)
                 checkpoints.save(step + 1, state)
                 log.append(row)
+                lines.tell(step, store.judged(end_step=step + 1), watch.total_s)
                 budget.spent(watch.total_s)
         lora.save(directory.adapter, state.trainable, policy.base_model)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)

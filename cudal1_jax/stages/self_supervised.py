@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
-from cudal1_jax.contrastive import exemplars
+from cudal1_jax.contrastive import exemplars, novelty
 from cudal1_jax.contrastive.records import SEED_STEP, Judged, Prompt, Sample
 from cudal1_jax.contrastive.reward import success
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn.checkpoint import Checkpointer
 from cudal1_jax.policy import lora
 from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.report.iterations import IterationLines
 from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.report.summary import Summary
@@ -60,6 +61,7 @@ def run(
             budget = Budget(now, started_s, config.stop_after_s * REJECTION_SHARE, config.reserve_s)
             last = _sample_all(config, bench, policy, roll_out, budget)
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
+        lines = IterationLines(config.iterations, novelty.corpus_streams(setup.kernels()))
         with MetricsLog(directory.metrics, store.metrics(first)) as log:
             for step in range(first, last):
                 if not budget.allows_another():
@@ -74,6 +76,7 @@ def run(
                 store.record_metrics(step, row)
                 checkpoints.save(step + 1, state)
                 log.append(row)
+                lines.tell(step, store.judged(end_step=step + 1), watch.total_s)
                 budget.spent(watch.total_s)
         lora.save(directory.adapter, state.trainable, policy.base_model)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)

@@ -189,3 +189,12 @@ def test_a_run_killed_at_twenty_random_times_goes_on_to_the_same_end(toy, uninte
             whole_s = time.monotonic() - began_s
     finish(start(f"run{runs}"))
     assert toy.fingerprint(tmp_path / f"run{runs}") == uninterrupted[0]
+
+
+def test_every_iteration_is_a_line_while_the_run_goes_on(toy, tmp_path, capsys):
+    page = toy.config()
+    toy.run(tmp_path / "run", page, toy.ScriptedPool())
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("iteration ")]
+    assert [line.split(":")[0] for line in said] == [
+        f"iteration {step + 1} of {page.iterations}" for step in range(page.iterations)
+    ]

@@ -10,9 +10,12 @@ import numpy as np
 from evaluator import _core
 from evaluator.devices import cpu
 from evaluator.judge.baseline import plain_text
+from evaluator.judge.examination import Examination, examine
 from evaluator.judge.expected import Comparison, Expected
+from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.judge.oracle import Oracle
+from evaluator.judge.preparation import Preparer
 from evaluator.judge.timing import BUCKETS
 from evaluator.judge.workbench import Reference
 from evaluator.program.identity import sha256
@@ -20,7 +23,7 @@ from evaluator.program.plan import Plan
 from evaluator.records import Limits, ProgramFault
 from evaluator.tasks.task import Task
 
-Trace = Callable[[str, Task, str], Plan]  # (program, task, size) -> its plan, screened
+Trace = Callable[[str, Job], Plan]  # (program, the job that asks) -> its plan on that task and size, screened
 
 
 class CpuWorkbench:
@@ -43,6 +46,17 @@ class CpuWorkbench:
     def close(self) -> None:
         self._baselines.close()
         self._oracle.close()
+
+    def replace_lost(self) -> None:
+        """Lets go of every process, any of which may have been killed."""
+        self.close()
+
+    def prepare(self, plan: Plan, preparer: Preparer) -> cpu.CompiledPlan:
+        """As `compile`, which needs none of the preparer's processes."""
+        return self.compile(plan)
+
+    def examine(self, found: Findings, exam: Examination) -> None:
+        examine(self, found, exam)
 
     def outputs(self, task: Task, size: str) -> Sequence[tuple[tuple[int, ...], str]]:
         """Shape and dtype of each output of a task."""
@@ -79,7 +93,7 @@ class CpuWorkbench:
         if text is None:
             return {}
         try:
-            return {"plain": Reference(sha256(text), self._baselines.sessions(text, job.task, job.size, inputs))}
+            return {"plain": Reference(sha256(text), self._baselines.sessions(text, job, inputs))}
         except ProgramFault as error:
             self._baselines.close()
             message = f"the plain program of task {job.task.id} does not run: {error.fault.outcome}: {error}"
@@ -105,22 +119,20 @@ def open_sessions(
 class Baselines:
     """Running sessions of plain programs, `buckets` of each; the least recently used program's close beyond `kept`."""
 
-    def __init__(
-        self, prepare: Callable[[str, Task, str], cpu.CompiledPlan], limits: Limits, buckets: int, kept: int = 2
-    ):
+    def __init__(self, prepare: Callable[[str, Job], cpu.CompiledPlan], limits: Limits, buckets: int, kept: int = 2):
         self._prepare = prepare
         self._limits = limits
         self._buckets = buckets
         self._kept = kept
         self._running: collections.OrderedDict[tuple, _Running] = collections.OrderedDict()
 
-    def sessions(self, text: str, task: Task, size: str, inputs: Expected) -> list[cpu.Session]:
+    def sessions(self, text: str, job: Job, inputs: Expected) -> list[cpu.Session]:
         """The sessions of a plain program, last run on `inputs`. Raises ProgramFault where it is itself at fault."""
-        key = (sha256(text), task.source_at(size), task.arrays_at(size))
+        key = (sha256(text), job.task.source_at(job.size), job.task.arrays_at(job.size))
         if key not in self._running:
             while len(self._running) >= self._kept:
                 self._running.popitem(last=False)[1].close()
-            self._running[key] = _Running(self._prepare(text, task, size), self._limits, self._buckets)
+            self._running[key] = _Running(self._prepare(text, job), self._limits, self._buckets)
         self._running.move_to_end(key)
         return self._running[key].on(inputs)
 

@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.judge import cuda_child
 from evaluator.judge.child import Child, ending
 from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
+from evaluator.judge.preparation import Preparer
+from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProcessLost, ProgramFault, Rung, killed
 from evaluator.tasks.task import Task
 
@@ -53,6 +56,13 @@ class GpuProcess:
         if self._reserve is not None:
             self._reserve.end()
             self._reserve = None
+
+    def replace_lost(self) -> None:
+        """Nothing: a process that was lost is replaced where it is missed."""
+
+    def prepare(self, plan: Plan, preparer: Preparer) -> CompiledPlan:
+        """A plan for this GPU. ProgramFault for what the compiler or a launch check finds."""
+        return preparer.compile(plan, self.architecture)
 
     @property
     def architecture(self) -> int:

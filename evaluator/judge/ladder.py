@@ -11,13 +11,13 @@ from typing import Any
 from evaluator.devices import device_model
 from evaluator.judge.clock import Clock
 from evaluator.judge.cpu_workbench import CpuWorkbench
-from evaluator.judge.examination import Examination, examine
+from evaluator.judge.examination import Examination
 from evaluator.judge.findings import Findings
 from evaluator.judge.gpu_process import GpuProcess
 from evaluator.judge.job import Job
 from evaluator.judge.knock_out import own_kernel_share
 from evaluator.judge.modes import EFFORTS, MANY_DRAWS_AT, Effort, at_large_sizes
-from evaluator.judge.preparation import Preparer, Preparers
+from evaluator.judge.preparation import Preparers
 from evaluator.judge.sanitized import watched_run
 from evaluator.judge.timing import GPU_SAMPLE_US, Schedule
 from evaluator.judge.turns import Pause, Turns
@@ -126,11 +126,10 @@ class Judge:
         return found.verdict(Fault(Outcome.EVALUATOR_ERROR, found.current, f"{type(error).__name__}: {error}"))
 
     def _renew(self, job: Job) -> None:
-        """Lets go of processes that may have been killed as well. That of a GPU is replaced where it is missed."""
+        """Lets go of processes that may have been killed as well."""
         self._preparers.close()
-        if isinstance(self._bench, CpuWorkbench):
-            with self._turn(job):
-                self._bench.close()
+        with self._turn(job):
+            self._bench.replace_lost()
 
     def _judge(self, job: Job) -> tuple[Findings, Exception | None]:
         """What was found, and the error that ended the climb."""
@@ -191,10 +190,7 @@ class Judge:
         plain = self._compiled_plain(job)
         exam = Examination(job, plan, compiled, seed, effort, self._schedule, plain=plain, clock=self._clock)
         with self._turn(job):
-            if isinstance(self._bench, GpuProcess):
-                self._bench.examine(found, exam)
-            else:
-                examine(self._bench, found, exam)
+            self._bench.examine(found, exam)
         return compiled
 
     def _start(self) -> None:
@@ -216,32 +212,27 @@ class Judge:
 
     def _compiled(self, found: Findings, job: Job, plan: Plan) -> Any:
         with self._preparers.compiling(plan, self._pause(job)) as preparer, found.rung(Rung.COMPILE):
-            compiled = self._compile(preparer, plan)
+            compiled = self._bench.prepare(plan, preparer)
             found.compiler = compiled.report
         return compiled
-
-    def _compile(self, preparer: Preparer, plan: Plan) -> Any:
-        if isinstance(self._bench, GpuProcess):
-            return preparer.compile(plan, self._bench.architecture)
-        return self._bench.compile(plan)
 
     def _compiled_plain(self, job: Job) -> object | None:
         """The job's own baseline for a GPU. RuntimeError where that is itself at fault."""
         if job.plain is None or self.device == "cpu":
             return None
         try:
-            plan = self._screened_plan(job.plain, job.task, job.size)
+            plan = self._screened_plan(job.plain, job)
             with self._preparers.compiling(plan, self._pause(job)) as preparer:
-                return self._compile(preparer, plan)
+                return self._bench.prepare(plan, preparer)
         except ProgramFault as error:
             raise RuntimeError(f"the baseline program does not compile: {error.fault.outcome}: {error}") from error
 
-    def _screened_plan(self, text: str, task: Task, size: str) -> Plan:
-        """The plan of a program that is not the candidate."""
+    def _screened_plan(self, text: str, job: Job) -> Plan:
+        """The plan of a program that is not the job's own."""
         screen(text, self.limits)
-        with self._preparers.tracing() as preparer:
-            plan = preparer.trace(text, task, size)
-        check_outputs(plan, self._task_outputs(Job(None, text, task, size)), text)
+        with self._preparers.tracing(self._pause(job)) as preparer:
+            plan = preparer.trace(text, job.task, job.size)
+        check_outputs(plan, self._task_outputs(job), text)
         return plan
 
     def _task_outputs(self, job: Job) -> Sequence[Output]:

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from evaluator.judge.baseline import PLAIN, kernels_folder, plain_text
+from evaluator.judge.job import Job
 from evaluator.judge.ladder import Judge
 from evaluator.tasks import catalog
 
@@ -23,14 +24,15 @@ def test_a_task_without_a_plain_program_has_none(task_id):
 def test_sessions_are_kept_until_other_programs_need_the_room():
     texts = [plain_text("1_012") + "\n" * extra for extra in range(3)]  # three programs by their hash
     task = catalog.get("1_012")
+    job = Job(None, "", task)
     with Judge(seed=5) as judge:
         judge._bench._baselines._buckets = 1
         inputs = judge._bench._oracle.expected(task, "cpu", "plain", 1)
-        first = judge._bench._baselines.sessions(texts[0], task, "cpu", inputs)
-        assert judge._bench._baselines.sessions(texts[0], task, "cpu", inputs) is first
+        first = judge._bench._baselines.sessions(texts[0], job, inputs)
+        assert judge._bench._baselines.sessions(texts[0], job, inputs) is first
         for text in texts[1:]:
-            judge._bench._baselines.sessions(text, task, "cpu", inputs)
-        assert judge._bench._baselines.sessions(texts[0], task, "cpu", inputs) is not first
+            judge._bench._baselines.sessions(text, job, inputs)
+        assert judge._bench._baselines.sessions(texts[0], job, inputs) is not first
 
 
 def test_a_task_of_another_size_is_another_baseline():
@@ -42,5 +44,5 @@ def test_a_task_of_another_size_is_another_baseline():
         judge._bench._baselines._buckets = 1
         for one in (task, small):
             inputs = judge._bench._oracle.expected(one, "cpu", "plain", 1)
-            (session,) = judge._bench._baselines.sessions(plain_text("1_012"), one, "cpu", inputs)
+            (session,) = judge._bench._baselines.sessions(plain_text("1_012"), Job(None, "", one), inputs)
             assert session.outputs()[0].shape == one.sizes["cpu"][1].shape

@@ -1,6 +1,8 @@
 """The ladder: order of rungs, what a verdict holds, and faults that are ours."""
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -125,6 +127,24 @@ def test_a_faulty_baseline_is_our_fault_not_the_program_s(judge):
     verdict = judge.check(FAST, SCALE, plain="import os\n")
     assert (verdict.outcome, verdict.rung) == (Outcome.EVALUATOR_ERROR, Rung.TIMING)
     assert "plain program of task scale does not run" in verdict.message
+
+
+def test_a_baseline_that_waits_for_a_tracer_is_told_from_one_that_is_traced():
+    told, waits = [], threading.Event()
+
+    def pauses(key, begins):
+        told.append((key, begins))
+        waits.set()
+
+    with Judge(seed=7, pauses=pauses) as judge:
+        job = Job(key="waiting", text=FAST, task=SCALE)
+        judge._task_outputs(job)
+        with ThreadPoolExecutor(1) as threads:
+            with judge._preparers.tracing():  # the only one
+                plan = threads.submit(judge._screened_plan, SLOW, job)
+                assert waits.wait(60)
+            assert plan.result().steps
+    assert told == [("waiting", True), ("waiting", False)]
 
 
 def test_a_task_that_fails_is_our_fault_not_the_program_s(judge):

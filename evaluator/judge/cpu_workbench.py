@@ -66,7 +66,9 @@ class CpuWorkbench:
         return self._oracle.expected(task, size, case, seed)
 
     def compare(self, seen: np.ndarray, exact: np.ndarray, scale: float = 0.0) -> Comparison:
-        return _core.compare(np.ascontiguousarray(seen), np.ascontiguousarray(exact, dtype=np.float64), scale)
+        with np.errstate(invalid="ignore"):  # poison is a signalling NaN, and stays one of them in float64
+            wide = np.ascontiguousarray(exact, dtype=np.float64)
+        return _core.compare(np.ascontiguousarray(seen), wide, scale)
 
     def compile(self, plan: Plan) -> cpu.CompiledPlan:
         """Raises ProgramFault for what the compiler or a launch check finds."""

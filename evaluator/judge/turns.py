@@ -7,16 +7,16 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-MOST_PASSED = 8
+MOST_OVERTAKEN = 8
 
 Pause = Callable[[bool], None]
 """Told True when a wait for others begins, False when it is over. Not called where there is nothing to wait for."""
 
 
 class Queued(Protocol):
-    """Something that waits; `passed` is how many that came later went before it."""
+    """Something that waits; `overtaken` is how many that came later went before it."""
 
-    passed: int
+    overtaken: int
 
 
 Q = TypeVar("Q", bound=Queued)
@@ -25,12 +25,12 @@ Q = TypeVar("Q", bound=Queued)
 def next_of(waiting: Sequence[Q], rank: Callable[[Q], int]) -> Q:
     """The first of the lowest rank among `waiting`, which are in the order in which they came.
 
-    The one that came first is passed over `MOST_PASSED` times at most, so that none waits for ever. Counts that.
+    The one that came first is overtaken `MOST_OVERTAKEN` times at most, so that none waits for ever. Counts that.
     """
     first = waiting[0]
-    chosen = first if first.passed >= MOST_PASSED else min(waiting, key=rank)
+    chosen = first if first.overtaken >= MOST_OVERTAKEN else min(waiting, key=rank)
     for each in itertools.takewhile(lambda each: each is not chosen, waiting):
-        each.passed += 1
+        each.overtaken += 1
     return chosen
 
 
@@ -39,7 +39,7 @@ class _Waiting:
     kind: Hashable
     first: bool
     alone: bool
-    passed: int = 0
+    overtaken: int = 0
     let_in: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 

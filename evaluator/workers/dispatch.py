@@ -17,7 +17,7 @@ from evaluator.judge.turns import next_of
 from evaluator.program.identity import sha256
 from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
 from evaluator.workers.answers import Answer, Judged, Paused, Ready
-from evaluator.workers.post import Held, Lost, Post, Ticket, Worker
+from evaluator.workers.slot import Held, Lost, QueuedJob, Slot, Worker
 
 ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
 REFUSALS = 10  # as is one that finds this many workers dead that were said to be ready
@@ -52,9 +52,9 @@ class Dispatcher(abc.ABC):
         self._may_grow = may_grow  # whether workers on other devices may yet come
         self._capacity = capacity  # of a worker that has not said it yet
         self._numbers = itertools.count()
-        self._waiting: collections.deque[Ticket] = collections.deque()
+        self._waiting: collections.deque[QueuedJob] = collections.deque()
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
-        self._posts: list[Post] = []
+        self._slots: list[Slot] = []
         self._models: dict[str, str] = {}  # task id -> the model of device that judges it
         self._resting: dict[int, float] = {}  # place -> when it may be filled again, on the monotonic clock
         self._failed_starts = 0  # in a row
@@ -80,21 +80,21 @@ class Dispatcher(abc.ABC):
 
     @property
     def outstanding(self) -> int:
-        return len(self._waiting) + len(self._done) + sum(len(post.held) for post in self._posts)
+        return len(self._waiting) + len(self._done) + sum(len(slot.held) for slot in self._slots)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Jobs that all workers together can hold."""
-        return sum(post.capacity for post in self._posts) or self._capacity
+        return sum(slot.capacity for slot in self._slots) or self._capacity
 
     @property
     def in_flight(self) -> int:
-        return self.room + UNREAD * max(1, len(self._posts))
+        return self.capacity + UNREAD * max(1, len(self._slots))
 
     def submit(self, job: Job, judge_options: JudgeOptions | None = None) -> None:
         """Queues a job and returns at once; `judge_options` in place of the pool's own, for this job."""
         job.task.arrays_at(job.size)
-        self._waiting.append(Ticket(job, self._options if judge_options is None else judge_options))
+        self._waiting.append(QueuedJob(job, self._options if judge_options is None else judge_options))
         self._hire()
         self._assign()
 
@@ -112,8 +112,8 @@ class Dispatcher(abc.ABC):
         return done
 
     def close(self) -> None:
-        for post in list(self._posts):
-            self._take_away(post, at_once=bool(post.held))
+        for slot in list(self._slots):
+            self._take_away(slot, at_once=bool(slot.held))
         self._waiting.clear()
         self._done.clear()
 
@@ -126,168 +126,168 @@ class Dispatcher(abc.ABC):
             self._assign()  # no worker is idle while the caller looks at a verdict
 
     def _hire(self) -> None:
-        now_s, filled = time.monotonic(), {post.place for post in self._posts}
+        now_s, filled = time.monotonic(), {slot.place for slot in self._slots}
         for place in range(self._size()):
             if place not in filled and now_s >= self._resting.get(place, 0.0):
-                self._posts.append(Post(place, self._start(place), self._capacity))
+                self._slots.append(Slot(place, self._start(place), self._capacity))
 
     def _assign(self) -> None:
         while (pair := self._next()) is not None:
             self._give(*pair)
 
-    def _next(self) -> tuple[Post, Ticket] | None:
+    def _next(self) -> tuple[Slot, QueuedJob] | None:
         """The worker with the fewest jobs that takes one, and which; None where none does."""
         waiting = list(self._waiting)
-        for post in sorted((each for each in self._posts if each.has_room), key=lambda each: len(each.held)):
-            able = [each for each in waiting if self._may_take(post, each)]
+        for slot in sorted((each for each in self._slots if each.has_room), key=lambda each: len(each.held)):
+            able = [each for each in waiting if self._may_take(slot, each)]
             suspect = next((each for each in able if each.suspect), None)
-            if suspect is not None and not post.held:
-                return post, suspect
+            if suspect is not None and not slot.held:
+                return slot, suspect
             if suspect is not None:
                 waiting.remove(suspect)  # this worker will take it, once it holds nothing
-            elif able and self._within_its_share(post, len(able)) and (chosen := self._choose(post, able)) is not None:
-                return post, chosen
+            elif able and self._within_its_share(slot, len(able)) and (chosen := self._choose(slot, able)) is not None:
+                return slot, chosen
         return None
 
-    def _within_its_share(self, post: Post, able: int) -> bool:
+    def _within_its_share(self, slot: Slot, able: int) -> bool:
         """Whether a worker that takes one more has no more than others of its model will have, those that start too."""
-        peers = [each for each in self._posts if each.device_name in (None, post.device_name)]
-        return len(post.held) * len(peers) < able + sum(len(each.held) for each in peers)
+        peers = [each for each in self._slots if each.device_name in (None, slot.device_name)]
+        return len(slot.held) * len(peers) < able + sum(len(each.held) for each in peers)
 
-    def _choose(self, post: Post, able: Sequence[Ticket]) -> Ticket | None:
+    def _choose(self, slot: Slot, able: Sequence[QueuedJob]) -> QueuedJob | None:
         """What a worker with room takes next; None as long as it must first be done with what it holds."""
-        elsewhere = {each.workload for each in self._posts if each is not post}
+        elsewhere = {each.workload for each in self._slots if each is not slot}
 
-        def rank(ticket: Ticket) -> int:
-            if ticket.options != post.options:
-                return 3 if post.held else 2
-            return 0 if ticket.job.workload == post.workload else 2 if ticket.job.workload in elsewhere else 1
+        def rank(queued: QueuedJob) -> int:
+            if queued.options != slot.options:
+                return 3 if slot.held else 2
+            return 0 if queued.job.workload == slot.workload else 2 if queued.job.workload in elsewhere else 1
 
         chosen = next_of(able, rank)
-        return None if post.held and chosen.options != post.options else chosen
+        return None if slot.held and chosen.options != slot.options else chosen
 
-    def _give(self, post: Post, ticket: Ticket) -> None:
-        self._waiting.remove(ticket)
-        self._models.setdefault(ticket.job.task.id, post.device_name or "")
-        given_s = self._deadline_s if ticket.job.deadline_s is None else ticket.job.deadline_s
+    def _give(self, slot: Slot, queued: QueuedJob) -> None:
+        self._waiting.remove(queued)
+        self._models.setdefault(queued.job.task.id, slot.device_name or "")
+        given_s = self._deadline_s if queued.job.deadline_s is None else queued.job.deadline_s
         number = next(self._numbers)
-        post.held[number] = Held(ticket, given_s, time.monotonic() + given_s)
-        post.workload, post.options = ticket.job.workload, ticket.options
-        ticket.stranded_s = None
+        slot.held[number] = Held(queued, given_s, time.monotonic() + given_s)
+        slot.workload, slot.options = queued.job.workload, queued.options
+        queued.stranded_s = None
         try:
-            post.worker.begin(number, ticket.options, dataclasses.replace(ticket.job, key=None))
+            slot.worker.begin(number, queued.options, dataclasses.replace(queued.job, key=None))
         except Lost as error:
-            del post.held[number]
-            self._refused(post, ticket, str(error))
+            del slot.held[number]
+            self._refused(slot, queued, str(error))
 
-    def _refused(self, post: Post, ticket: Ticket, reason: str) -> None:
+    def _refused(self, slot: Slot, queued: QueuedJob, reason: str) -> None:
         """A worker that had died before it was given a job is no loss to that job, which it never held."""
-        ending = self._lose(post, reason)
-        ticket.refusals += 1
-        if ticket.refusals < REFUSALS:
-            self._waiting.appendleft(ticket)
+        ending = self._lose(slot, reason)
+        queued.refusals += 1
+        if queued.refusals < REFUSALS:
+            self._waiting.appendleft(queued)
         else:
             message = f"{reason} ({ending}), {REFUSALS} times"
-            self._give_up(ticket, message, Outcome.EVALUATOR_ERROR, post.device_name or "")
+            self._give_up(queued, message, Outcome.EVALUATOR_ERROR, slot.device_name or "")
 
-    def _may_take(self, post: Post, ticket: Ticket) -> bool:
-        wanted = self._wanted_model(ticket)
-        return wanted is None or wanted == post.device_name
+    def _may_take(self, slot: Slot, queued: QueuedJob) -> bool:
+        wanted = self._wanted_model(queued)
+        return wanted is None or wanted == slot.device_name
 
-    def _wanted_model(self, ticket: Ticket) -> str | None:
-        return ticket.job.device_name or self._models.get(ticket.job.task.id)
+    def _wanted_model(self, queued: QueuedJob) -> str | None:
+        return queued.job.device_name or self._models.get(queued.job.task.id)
 
     def _collect(self, timeout_s: float | None) -> None:
         """Waits for one event: an answer, a loss, a deadline."""
         self._strand()
         if self._done:
             return
-        ends = [post.until_s for post in self._posts if post.until_s is not None]
+        ends = [slot.until_s for slot in self._slots if slot.until_s is not None]
         ends += [each.stranded_s + self._patience_s for each in self._waiting if each.stranded_s is not None]
         now_s = time.monotonic()
         ends += [end_s for end_s in self._resting.values() if end_s > now_s]
         left = [max(0.0, end_s - now_s) for end_s in ends] + ([] if timeout_s is None else [timeout_s])
-        answered = self._wait([post.worker for post in self._posts], min(left, default=None))
-        for post in list(self._posts):
-            if post.worker in answered:
-                self._hear(post)
-            elif post.until_s is not None and time.monotonic() >= post.until_s:
-                self._expire(post)
+        answered = self._wait([slot.worker for slot in self._slots], min(left, default=None))
+        for slot in list(self._slots):
+            if slot.worker in answered:
+                self._hear(slot)
+            elif slot.until_s is not None and time.monotonic() >= slot.until_s:
+                self._expire(slot)
 
-    def _hear(self, post: Post) -> None:
+    def _hear(self, slot: Slot) -> None:
         try:
-            answer: Answer = post.worker.receive()
+            answer: Answer = slot.worker.receive()
         except Lost as error:
-            self._lose(post, str(error))
+            self._lose(slot, str(error))
             return
         match answer:
             case Ready(device_name, capacity):
-                post.device_name, post.capacity = device_name, capacity
+                slot.device_name, slot.capacity = device_name, capacity
                 self._failed_starts = 0
             case Paused(number, waits, worked_s):
-                held = post.held[number]
+                held = slot.held[number]
                 held.until_s = None if waits else time.monotonic() + held.given_s - worked_s
             case Judged(number, verdict):
-                self._done.append((post.held.pop(number).ticket.job, verdict))
+                self._done.append((slot.held.pop(number).queued.job, verdict))
 
-    def _expire(self, post: Post) -> None:
+    def _expire(self, slot: Slot) -> None:
         """Ends a worker one of whose jobs has had its time. The others come first again."""
-        late = post.held.pop(post.latest())
-        self._waiting.extendleft(reversed([held.ticket for held in post.held.values()]))
-        post.held.clear()
-        ending = self._take_away(post, at_once=True)
-        self._count_loss(late.ticket, f"no verdict within {late.given_s:g} s ({ending})", Outcome.TIMEOUT, post)
+        late = slot.held.pop(slot.latest())
+        self._waiting.extendleft(reversed([held.queued for held in slot.held.values()]))
+        slot.held.clear()
+        ending = self._take_away(slot, at_once=True)
+        self._count_loss(late.queued, f"no verdict within {late.given_s:g} s ({ending})", Outcome.TIMEOUT, slot)
 
-    def _lose(self, post: Post, reason: str) -> str:
+    def _lose(self, slot: Slot, reason: str) -> str:
         """Takes a worker that was lost from its place, and says how it ended. Its jobs come first again.
 
         Where it had several, which of them it was lost over is not known: each is then judged alone.
         """
-        tickets = [held.ticket for held in post.held.values()]
-        post.held.clear()
-        ending = self._take_away(post, at_once=bool(tickets))
-        if post.device_name is None:
+        queued_jobs = [held.queued for held in slot.held.values()]
+        slot.held.clear()
+        ending = self._take_away(slot, at_once=bool(queued_jobs))
+        if slot.device_name is None:
             self._failed_starts += 1
-            self._resting[post.place] = time.monotonic() + REST_S
+            self._resting[slot.place] = time.monotonic() + REST_S
             self._why_failed = f"{reason} before it was ready ({ending})"
-        if len(tickets) == 1:
-            self._count_loss(tickets[0], f"{reason} ({ending})", Outcome.EVALUATOR_ERROR, post)
+        if len(queued_jobs) == 1:
+            self._count_loss(queued_jobs[0], f"{reason} ({ending})", Outcome.EVALUATOR_ERROR, slot)
         else:
-            for ticket in reversed(tickets):
-                ticket.suspect = True
-                self._waiting.appendleft(ticket)
+            for queued in reversed(queued_jobs):
+                queued.suspect = True
+                self._waiting.appendleft(queued)
         return ending
 
-    def _count_loss(self, ticket: Ticket, reason: str, outcome: Outcome, post: Post) -> None:
+    def _count_loss(self, queued: QueuedJob, reason: str, outcome: Outcome, slot: Slot) -> None:
         """A job that lost its worker comes first again, alone, or is given up with `outcome`."""
-        ticket.losses, ticket.suspect = ticket.losses + 1, True
-        if ticket.losses < ATTEMPTS:
-            self._waiting.appendleft(ticket)
+        queued.losses, queued.suspect = queued.losses + 1, True
+        if queued.losses < ATTEMPTS:
+            self._waiting.appendleft(queued)
         else:
-            self._give_up(ticket, f"{reason}, {ATTEMPTS} times", outcome, post.device_name or "")
+            self._give_up(queued, f"{reason}, {ATTEMPTS} times", outcome, slot.device_name or "")
 
-    def _take_away(self, post: Post, *, at_once: bool) -> str:
+    def _take_away(self, slot: Slot, *, at_once: bool) -> str:
         """Ends a worker and says how it ended; an idle one leaves by itself."""
-        self._posts.remove(post)
-        return post.worker.end(patience_s=0.0 if at_once else 1.0)
+        self._slots.remove(slot)
+        return slot.worker.end(patience_s=0.0 if at_once else 1.0)
 
     def _strand(self) -> None:
         """Gives up what no worker may take, where that will not change or has lasted too long."""
         now_s = time.monotonic()
-        ready_posts = [post for post in self._posts if post.device_name is not None]
-        ready = {str(post.device_name) for post in ready_posts}
-        starting = len(ready_posts) < len(self._posts) or len(self._posts) < self._size()
+        ready_slots = [slot for slot in self._slots if slot.device_name is not None]
+        ready = {str(slot.device_name) for slot in ready_slots}
+        starting = len(ready_slots) < len(self._slots) or len(self._slots) < self._size()
         complete = not self._may_grow and not starting
         hopeless = self._failed_starts >= ATTEMPTS * max(1, self._size()) and not ready
-        for ticket in list(self._waiting):
-            wanted = self._wanted_model(ticket)
+        for queued in list(self._waiting):
+            wanted = self._wanted_model(queued)
             if wanted in ready or (wanted is None and ready):
-                ticket.stranded_s = None
+                queued.stranded_s = None
                 continue
-            ticket.stranded_s = now_s if ticket.stranded_s is None else ticket.stranded_s
-            if hopeless or (complete and ready) or now_s - ticket.stranded_s >= self._patience_s:
-                self._waiting.remove(ticket)
-                self._give_up(ticket, self._why_stranded(wanted, ready), Outcome.EVALUATOR_ERROR, "")
+            queued.stranded_s = now_s if queued.stranded_s is None else queued.stranded_s
+            if hopeless or (complete and ready) or now_s - queued.stranded_s >= self._patience_s:
+                self._waiting.remove(queued)
+                self._give_up(queued, self._why_stranded(wanted, ready), Outcome.EVALUATOR_ERROR, "")
         if hopeless:
             self._failed_starts = 0  # who asks again is tried again
 
@@ -300,13 +300,13 @@ class Dispatcher(abc.ABC):
             f" has {here}: judge where there is a {wanted}, or begin anew"
         )
 
-    def _give_up(self, ticket: Ticket, message: str, outcome: Outcome, device_name: str) -> None:
-        job = ticket.job
+    def _give_up(self, queued: QueuedJob, message: str, outcome: Outcome, device_name: str) -> None:
+        job = queued.job
         found = Findings(
             task=job.task.id,
             size=job.size,
-            device=str(ticket.options.get("device", "cpu")),
-            mode=Mode(ticket.options.get("mode", Mode.QUICK)),
+            device=str(queued.options.get("device", "cpu")),
+            mode=Mode(queued.options.get("mode", Mode.QUICK)),
             device_name=device_name,
             program_sha256="" if job.completion else sha256(job.text),
         )

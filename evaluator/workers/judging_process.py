@@ -34,7 +34,7 @@ class JudgeLike(Protocol):
 MakeJudge = Callable[..., JudgeLike]
 
 
-class Desk:
+class JobThreads:
     """One judge and a thread for each job that it has; `tell` sends an answer, from any thread.
 
     A job with other options than the one before is put when no job is left: another judge then takes the place.
@@ -100,9 +100,9 @@ def main(pipe: Connection) -> None:
             pipe.send(answer)
 
     tell(Ready(device_model.name(device), capacity.jobs(device, compilers)))
-    with contextlib.closing(Desk(make, compilers, tell)) as desk:
+    with contextlib.closing(JobThreads(make, compilers, tell)) as threads:
         while True:
-            desk.put(*pipe.recv())
+            threads.put(*pipe.recv())
 
 
 class _Stopwatch:

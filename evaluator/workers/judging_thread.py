@@ -60,7 +60,7 @@ class JudgingThread(threading.Thread):
 
     def _feed(self, pool: LocalPool) -> None:
         """Hands over no more than can be judged at once, so that a learner that goes leaves little behind."""
-        while pool.outstanding < pool.room:
+        while pool.outstanding < pool.capacity:
             with self._lock:
                 if not self._queues:
                     return

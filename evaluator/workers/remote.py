@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass
-class _Ticket:
+class _Unjudged:
     job: Job
     losses: int = 0  # connections that were lost while it was at the other side
 
@@ -76,7 +76,7 @@ class RemotePool:
         self._deadline_s, self._patience_s = deadline_s, patience_s
         self._record = wire.options_record(self._options)
         self._waiting: collections.deque[int] = collections.deque()
-        self._tickets: dict[int, _Ticket] = {}  # by number: what has no verdict
+        self._unjudged: dict[int, _Unjudged] = {}  # by number: what has no verdict
         self._there: list[int] = []  # numbers of those at the other side, on this connection
         self._done: collections.deque[tuple[Job, Verdict]] = collections.deque()
         self._models: dict[str, str] = {}  # task id -> the model of device that judged it
@@ -92,7 +92,7 @@ class RemotePool:
 
     @property
     def outstanding(self) -> int:
-        return len(self._tickets) + len(self._done)
+        return len(self._unjudged) + len(self._done)
 
     @property
     def in_flight(self) -> int:
@@ -100,7 +100,7 @@ class RemotePool:
 
     def submit(self, job: Job) -> None:
         job.task.arrays_at(job.size)
-        self._tickets[self._next] = _Ticket(job)
+        self._unjudged[self._next] = _Unjudged(job)
         self._waiting.append(self._next)
         self._next += 1
         self._send_waiting()
@@ -109,12 +109,12 @@ class RemotePool:
         while self.outstanding:
             while self._done:
                 yield self._done.popleft()
-            if self._tickets:
+            if self._unjudged:
                 self._hear()
 
     def close(self) -> None:
         self._drop_link()
-        self._tickets.clear()
+        self._unjudged.clear()
         self._waiting.clear()
         self._done.clear()
 
@@ -144,7 +144,7 @@ class RemotePool:
         except ValueError as error:
             raise PoolError(f"the evaluator at {self._address} sent {error}") from error
         self._there.remove(number)
-        job = self._tickets.pop(number).job
+        job = self._unjudged.pop(number).job
         if verdict.ok and verdict.device_name:
             self._models.setdefault(job.task.id, verdict.device_name)
         self._done.append((job, verdict))
@@ -152,7 +152,7 @@ class RemotePool:
     def _send_waiting(self) -> None:
         while self._link is not None and self._waiting and len(self._there) < self._link.in_flight:
             number = self._waiting.popleft()
-            job = self._tickets[number].job
+            job = self._unjudged[number].job
             if job.device_name is None:
                 job = dataclasses.replace(job, device_name=self._models.get(job.task.id))
             self._there.append(number)
@@ -166,13 +166,13 @@ class RemotePool:
         logger.warning("connection to the evaluator at %s lost: %s", self._address, reason or "it has closed it")
         self._drop_link()
         for number in reversed(self._there):
-            ticket = self._tickets[number]
-            ticket.losses += 1
-            if ticket.losses < ATTEMPTS:
+            unjudged = self._unjudged[number]
+            unjudged.losses += 1
+            if unjudged.losses < ATTEMPTS:
                 self._waiting.appendleft(number)
             else:
-                del self._tickets[number]
-                self._done.append((ticket.job, self._lost_verdict(ticket.job)))
+                del self._unjudged[number]
+                self._done.append((unjudged.job, self._lost_verdict(unjudged.job)))
         self._there.clear()
 
     def _lost_verdict(self, job: Job) -> Verdict:

@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from evaluator.judge.turns import MOST_PASSED, Turns, next_of
+from evaluator.judge.turns import MOST_OVERTAKEN, Turns, next_of
 
 
 @dataclasses.dataclass(eq=False)
 class Queued:
     kind: str
-    passed: int = 0
+    overtaken: int = 0
 
 
 def order(kinds, last):
@@ -22,7 +22,7 @@ def order(kinds, last):
     while waiting:
         chosen = next_of(waiting, lambda each, last=last: each.kind != last)
         waiting.remove(chosen)
-        most = max(most, chosen.passed)
+        most = max(most, chosen.overtaken)
         last = chosen.kind
         found.append(chosen.kind)
     return "".join(found), most
@@ -38,8 +38,8 @@ def test_those_of_one_kind_go_in_a_row(kinds, last, expected):
 
 def test_the_one_that_came_first_is_passed_a_few_times_at_most():
     found, most = order("b" + 30 * "a", "a")
-    assert found == MOST_PASSED * "a" + "b" + (30 - MOST_PASSED) * "a"
-    assert most == MOST_PASSED
+    assert found == MOST_OVERTAKEN * "a" + "b" + (30 - MOST_OVERTAKEN) * "a"
+    assert most == MOST_OVERTAKEN
 
 
 def test_nobody_waits_for_ever_while_others_of_another_kind_keep_coming():
@@ -50,7 +50,7 @@ def test_nobody_waits_for_ever_while_others_of_another_kind_keep_coming():
         waiting.remove(chosen)
         if not any(each.kind == "b" for each in waiting):
             break
-    assert next(endless) <= 2 * (MOST_PASSED + 1)
+    assert next(endless) <= 2 * (MOST_OVERTAKEN + 1)
 
 
 class Crowd:

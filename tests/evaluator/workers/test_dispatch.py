@@ -9,14 +9,14 @@ import pytest
 
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
-from evaluator.judge.turns import MOST_PASSED
+from evaluator.judge.turns import MOST_OVERTAKEN
 from evaluator.records import Mode, Outcome
 from evaluator.tasks.task import Array, Task
 from evaluator.workers import dispatch
 from evaluator.workers.answers import Judged, Paused, Ready
 from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher
 from evaluator.workers.pool import stream
-from evaluator.workers.post import Lost, Ticket
+from evaluator.workers.slot import Lost, QueuedJob
 
 
 def task(name="t"):
@@ -172,7 +172,7 @@ def test_a_worker_found_dead_is_replaced_before_the_pool_waits_for_anything():
     pool = pool_of("A")
     assert pool.poll() == []
     pool.started[0].dead = True
-    pool._waiting.append(Ticket(job("waiting"), {}))
+    pool._waiting.append(QueuedJob(job("waiting"), {}))
     pool.poll(0.0)
     assert len(pool.started) == 2
     assert results(pool)["waiting"].ok
@@ -379,7 +379,7 @@ def test_a_worker_gets_as_many_jobs_as_it_can_hold():
         pool.submit(job(key, "hang"))
     pool.poll(0.0)
     assert pool.log == ["0", "1", "2"]
-    assert (pool.room, pool.in_flight, pool.outstanding) == (3, 4, 5)
+    assert (pool.capacity, pool.in_flight, pool.outstanding) == (3, 4, 5)
 
 
 def test_jobs_go_to_the_worker_that_has_the_fewest():
@@ -414,7 +414,7 @@ def test_a_job_of_another_workload_does_not_wait_for_ever():
     for key in range(30):
         pool.submit(job(key, task_id="a"))
     assert len(results(pool)) == 32
-    assert pool.log.index("other") == 1 + MOST_PASSED
+    assert pool.log.index("other") == 1 + MOST_OVERTAKEN
 
 
 def test_jobs_with_other_options_wait_until_the_worker_has_none_left():
@@ -424,7 +424,7 @@ def test_jobs_with_other_options_wait_until_the_worker_has_none_left():
     found = results(pool)
     assert all(found[key].mode == ("quick", "verify")[key % 2] for key in range(30))
     changes = sum(int(one) % 2 != int(other) % 2 for one, other in itertools.pairwise(pool.log))
-    assert changes <= 30 / MOST_PASSED + 1
+    assert changes <= 30 / MOST_OVERTAKEN + 1
 
 
 def test_of_several_jobs_of_a_lost_worker_each_is_judged_alone_and_the_deadly_one_is_found():
@@ -461,10 +461,10 @@ def test_what_a_job_waits_for_others_is_not_in_its_time():
     (number,), worker = given(pool.started[0]), pool.started[0]
     worker.answers.append(Paused(number, waits=True, worked_s=29.0))
     pool.poll(0.0)
-    assert pool._posts[0].until_s is None
+    assert pool._slots[0].until_s is None
     worker.answers.append(Paused(number, waits=False, worked_s=29.0))
     pool.poll(0.0)
-    assert pool._posts[0].until_s <= time.monotonic() + 1.0
+    assert pool._slots[0].until_s <= time.monotonic() + 1.0
     worker.answers.append(Paused(number, waits=False, worked_s=30.0))
     pool.poll(0.0)
     pool.poll(0.0)

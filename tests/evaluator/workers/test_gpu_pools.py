@@ -85,7 +85,7 @@ def test_an_actor_for_each_gpu():
     try:
         with RayPool(OPTIONS) as pool:
             found = judged(pool, 2)
-            assert len(pool._posts) == len(machine.driver().gpus)
+            assert len(pool._slots) == len(machine.driver().gpus)
     finally:
         ray.shutdown()
     assert all(verdict.ok for verdict in found.values()), found

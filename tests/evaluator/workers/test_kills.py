@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 def kill_one(pool, rng):
-    os.kill(rng.choice(pool._posts).worker._child.pid, signal.SIGKILL)
+    os.kill(rng.choice(pool._slots).worker._child.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
@@ -41,7 +41,7 @@ def test_workers_killed_at_random_moments_cost_and_double_nothing(scripted, job,
 def test_a_worker_with_a_dozen_jobs_killed_at_random_moments_costs_and_doubles_none(scripted, job, seed):
     rng, seen, processes = random.Random(seed), [], set()
     with LocalPool(1, {"device": "cuda"}, compilers=3, make_judge=scripted.Obedient) as pool:
-        assert pool.room == 12
+        assert pool.capacity == 12
         for done, verdict in stream(pool, (job(key, f"sleep {rng.random() / 50}") for key in range(60))):
             assert verdict.ok, verdict.message
             seen.append(done.key)
@@ -85,7 +85,7 @@ print(*next(pool.completed())[1].seeds, flush=True)
 pool.submit(Job(key=1, text="hang", task=conftest.TASK))
 pool.submit(Job(key=2, text="hang", task=conftest.TASK))
 pool.poll(0.2)
-print(*[post.worker._child.pid for post in pool._posts], flush=True)
+print(*[slot.worker._child.pid for slot in pool._slots], flush=True)
 input()
 """
     environment = os.environ | {"PYTHONPATH": str(HERE)}

@@ -93,8 +93,8 @@ def test_a_worker_beyond_its_deadline_is_replaced(pool_of, job):
 
 def test_an_idle_worker_that_died_is_replaced_when_work_comes(pool_of, job):
     pool = pool_of(1)
-    os.kill(pool._posts[0].worker._child.pid, signal.SIGKILL)
-    pool._posts[0].worker._child._process.wait()
+    os.kill(pool._slots[0].worker._child.pid, signal.SIGKILL)
+    pool._slots[0].worker._child._process.wait()
     pool.submit(job("later"))
     assert [verdict.ok for _, verdict in pool.completed()] == [True]
 
@@ -123,7 +123,7 @@ def test_a_pool_that_nobody_closed_does_not_hold_up_the_exit(tmp_path, running, 
 
         if __name__ == "__main__":
             pool = LocalPool(1, make_judge=scripted_judges.Obedient)
-            print(pool._posts[0].worker._child.pid)
+            print(pool._slots[0].worker._child.pid)
         """)
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
@@ -164,7 +164,7 @@ def test_judges_that_cannot_be_made_are_an_error_of_ours(pool_of, job):
 
 def test_another_thread_can_wake_a_poll(pool_of):
     pool = pool_of(1)
-    while pool._posts[0].device_name is None:
+    while pool._slots[0].device_name is None:
         pool.poll()
     threading.Timer(0.1, pool.wake).start()
     assert pool.poll(timeout_s=None) == []  # which would wait for ever

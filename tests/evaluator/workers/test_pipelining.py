@@ -143,7 +143,7 @@ def test_a_worker_killed_with_many_jobs_costs_none_of_them(pool, tmp_path):
         assert pool.poll(timeout_s=0.05) == []
     for key in keys:
         give(pool, key, program())
-    os.kill(pool._posts[0].worker._child.pid, signal.SIGKILL)
+    os.kill(pool._slots[0].worker._child.pid, signal.SIGKILL)
     (tmp_path / "end").touch()
     found = verdicts(pool, 9)
     assert all(verdict.ok for verdict in found.values()), found
@@ -217,5 +217,5 @@ def wait(happened):
 
 
 def test_a_pool_of_one_gpu_reads_as_many_jobs_as_its_worker_holds(pool):
-    assert pool.room == 1 + 2 + 8
-    assert pool.in_flight == pool.room + 1
+    assert pool.capacity == 1 + 2 + 8
+    assert pool.in_flight == pool.capacity + 1

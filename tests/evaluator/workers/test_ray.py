@@ -65,7 +65,7 @@ def test_a_node_killed_midway_costs_no_verdict_and_doubles_none(pool_of, joined,
         seen.append(done.key)
         processes.add(verdict.seeds[0])
         if len(seen) == 8:
-            assert len(pool._posts) == 4
+            assert len(pool._slots) == 4
             joined.remove_node(nodes[0], allow_graceful=False)
     assert sorted(seen) == list(range(40))
     assert len(processes) >= 3  # work was on both nodes
@@ -76,9 +76,9 @@ def watched(pool):
     """The jobs that lose a worker from now on."""
     lose, lost = pool._lose, []
 
-    def watching(post, *reason):
-        lost.extend(held.ticket.job.text for held in post.held.values())
-        return lose(post, *reason)
+    def watching(slot, *reason):
+        lost.extend(held.queued.job.text for held in slot.held.values())
+        return lose(slot, *reason)
 
     pool._lose = watching
     return lost

@@ -222,7 +222,7 @@ def test_learners_take_turns():
     taken = []
 
     class Pool:
-        outstanding, room = 0, 1
+        outstanding, capacity = 0, 1
 
         def submit(self, job, options):
             taken.append(job.key)

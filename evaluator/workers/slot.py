@@ -1,4 +1,4 @@
-"""A worker in its place, and the jobs that it holds."""
+"""A place for a worker, who is in it, and the jobs that this worker holds; jobs that wait for one."""
 
 import dataclasses
 from collections.abc import Hashable, Mapping
@@ -26,7 +26,7 @@ class Worker(Protocol):
 
 
 @dataclasses.dataclass(eq=False)
-class Ticket:
+class QueuedJob:
     """A job that has no verdict yet."""
 
     job: Job
@@ -35,20 +35,20 @@ class Ticket:
     suspect: bool = False  # a worker was lost while it held this job: the next one gets no other beside it
     refusals: int = 0  # workers that were found dead when it came to them
     stranded_s: float | None = None  # since when no worker may take it, on the monotonic clock
-    passed: int = 0  # jobs that came later and went before it
+    overtaken: int = 0  # jobs that came later and went before it
 
 
 @dataclasses.dataclass(eq=False)
 class Held:
     """A job that a worker has."""
 
-    ticket: Ticket
+    queued: QueuedJob
     given_s: float  # how long it may be worked on in all
     until_s: float | None  # when that is over, on the monotonic clock; None: it waits for others
 
 
 @dataclasses.dataclass(eq=False)
-class Post:
+class Slot:
     place: int
     worker: Worker
     capacity: int  # jobs that it can hold
@@ -60,7 +60,7 @@ class Post:
     @property
     def has_room(self) -> bool:
         """Whether it can be given one more. A suspect is alone."""
-        alone = any(held.ticket.suspect for held in self.held.values())
+        alone = any(held.queued.suspect for held in self.held.values())
         return self.device_name is not None and len(self.held) < self.capacity and not alone
 
     @property

@@ -1,4 +1,5 @@
 # task: 1_019
+# on a GPU: ok: NVRTC links such a table, whose entries are nobody's
 """Reads the object's own table of addresses by the linker's name for it, which no GPU has."""
 
 import cupy as cp

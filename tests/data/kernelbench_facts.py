@@ -1,22 +1,20 @@
 """Remakes kernelbench.json from the fact tables of KernelBench: `python tests/data/kernelbench_facts.py TABLES`.
 
-TABLES is a folder with tasks.json (version 0.2) and tasks_v0_shapes.json (version 0). Only catalog tasks are kept.
+TABLES is a folder with tasks.json (version 0.2) and tasks_v0_shapes.json (version 0).
 """
 
 import json
 import pathlib
 import sys
 
-from evaluator.tasks import catalog
-
 NOTICE = {
     "source": "https://github.com/ScalingIntelligence/KernelBench",
     "commit": "423217d9fda91e0c2d67e4a43bf62f96f6d104f1",
     "licence": "MIT",
     "copyright": "Copyright 2023 Anne Ouyang, Simon Guo, Azalia Mirhoseini",
-    "content": "facts about tasks (names, shapes, dtypes, distributions, operations); no source text",
+    "content": "facts about tasks (names, shapes, dtypes, distributions); no source text",
 }
-KEPT = ("inputs", "init", "params", "outputs")
+KEPT = ("inputs", "params", "outputs")
 
 
 def main(tables: pathlib.Path) -> None:
@@ -25,11 +23,10 @@ def main(tables: pathlib.Path) -> None:
     facts = {
         task_id: {
             "name": present[task_id]["name"],
-            "kb": {key: present[task_id][key] for key in KEPT} | {"ops": present[task_id]["ops"]},
-            "kb_v0": {key: version0[task_id][key] for key in KEPT}
-            | {"ops": version0[task_id].get("ops", present[task_id]["ops"])},
+            "kb": {key: present[task_id][key] for key in KEPT},
+            "kb_v0": {key: version0[task_id][key] for key in KEPT},
         }
-        for task_id in catalog.TASKS
+        for task_id in present
     }
     lines = [f'"{task_id}": {json.dumps(fact)}' for task_id, fact in facts.items()]
     text = '{"notice": ' + json.dumps(NOTICE) + ',\n"tasks": {\n' + ",\n".join(lines) + "\n}}\n"

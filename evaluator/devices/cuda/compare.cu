@@ -146,17 +146,11 @@ __global__ void error_sums(const T* seen, const Exact* exact, long long count, d
   }
 }
 
-// How many of this thread's share of bytes are not the given one.
-__device__ unsigned changed_bytes(const unsigned char* bytes, long long count, unsigned char expected) {
-  unsigned changed = 0;
-  long long stride = (long long)gridDim.x * THREADS;
-  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) changed += bytes[i] != expected;
-  return changed;
-}
-
 // Adds to `changed` how many bytes are not the given one.
-__global__ void count_changed(const unsigned char* bytes, long long count, unsigned char expected, unsigned* changed) {
-  unsigned mine = changed_bytes(bytes, count, expected);
+__global__ void count_changed(const unsigned char* bytes, long long count, unsigned char byte, unsigned* changed) {
+  unsigned mine = 0;
+  long long stride = (long long)gridDim.x * THREADS;
+  for (long long i = (long long)blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) mine += bytes[i] != byte;
   if (mine) atomicAdd(changed, mine);
 }
 

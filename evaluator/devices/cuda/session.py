@@ -134,7 +134,9 @@ class Session:
             timed.count(seals, unwritten, strayed)
         total_us = self._driver(lambda: sum(self._timer.collect(replays * self._limits.kernel_s)), Rung.TIMING)
         if int(strayed[0]):
-            timed.check_canaries(Rung.TIMING)
+            timed.check_canaries(Rung.TIMING)  # names the buffer, unless a later replay put back what was there
+            message = "a timed replay wrote beside a buffer, and a later one put back what was there"
+            raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.TIMING, message)
         if int(unwritten[0]):
             message = "a timed replay left elements of an output unwritten that earlier runs wrote"
             raise ProgramFault(Outcome.UNWRITTEN_OUTPUT, Rung.TIMING, message)

@@ -352,6 +352,23 @@ def test_a_replay_that_writes_beside_a_buffer_is_out_of_bounds(session_of, stray
     assert len(runs) <= straying + 1
 
 
+def test_a_stray_write_that_a_later_replay_takes_back_is_out_of_bounds(session_of):
+    """Nothing is to be seen any more when the times are collected, but that it was counted."""
+    runs = []
+
+    def strays(x, out):
+        runs.append(0)
+        out[:] = 2 * x
+        if len(runs) in (3, 4):  # both of the timed replays
+            at(out.__array_interface__["data"][0] + out.nbytes, (4,), np.dtype(np.uint8), None)[:] ^= 1
+
+    session = session_of(strays)
+    session.run(inputs())
+    with pytest.raises(ProgramFault, match="a later one put back what was there") as caught:
+        session.time(2)
+    assert (caught.value.fault.outcome, caught.value.fault.rung) == (Outcome.OUT_OF_BOUNDS, Rung.TIMING)
+
+
 def test_what_a_library_meets_after_a_stray_access_is_the_stray_access(session_of):
     def stray_then_library(x, out):
         session_of.device.broken = _core.CudaError("cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS", 700)

@@ -62,7 +62,7 @@ class CudaWorkbench:
 
     def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
         self.beat()
-        key = (task.source_at(size), task.arrays_at(size), case, seed)
+        key = (task.source_at(size), task.arrays_at(size), task.precision, case, seed)
         found = self._kept.get(key)
         if found is None:
             found = with_room(lambda: self._evaluate(key, task, size), self.make_room)
@@ -71,7 +71,7 @@ class CudaWorkbench:
         return found
 
     def _evaluate(self, key: Key, task: Task, size: str) -> Expected:
-        source, _, case, seed = key
+        source, _, precision, case, seed = key
 
         def inputs_at(size: str) -> list[Array]:
             return inputs_for(task, size, case, seed, CupySource())
@@ -87,7 +87,7 @@ class CudaWorkbench:
             forward,
             self.compare,
             integral=case == "integers",
-            coarse=task.precision != "fp32",
+            coarse=precision != "fp32",
             smaller=lambda: inputs_at(_smallest_like(task, size)),
             move=moved,
         )

@@ -18,8 +18,8 @@ _KEPT_SHARE = 1 / 3  # of the memory
 # 1.6 billion elements has three while float64 values are made, two for the buffers of runs and of a recorded reference.
 _WORK = 5.5
 
-Key = tuple[str, tuple, str, int]
-"""Text of the reference, arrays of the task, case, seed."""
+Key = tuple[str, tuple, str, str, int]
+"""Text of the reference, arrays and precision class of the task, case, seed."""
 
 
 @dataclasses.dataclass

@@ -61,8 +61,8 @@ class Oracle:
 
     def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
         """Inputs and expected outputs of a case. Raises OracleError where the reference cannot be run."""
-        # Generated tasks may share an id, so the text and the arrays are the key.
-        key = (task.source_at(size), task.arrays_at(size), case, seed)
+        # Generated tasks may share an id, so the text, the arrays and the precision class are the key.
+        key = (task.source_at(size), task.arrays_at(size), task.precision, case, seed)
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]

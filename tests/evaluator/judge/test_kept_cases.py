@@ -9,7 +9,7 @@ from evaluator import _core
 from evaluator.judge.expected import evaluate
 from evaluator.judge.kept_cases import KeptCases, with_arrays
 
-SMALL, LARGE = ("small", ()), ("large", ())
+SMALL, LARGE = ("small", (), "fp32"), ("large", (), "fp32")
 
 
 def expected(number, size=100):

@@ -1,5 +1,6 @@
 """The oracle: float64 values from a child that may be lost and comes back."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -49,6 +50,12 @@ def test_outputs_are_known_without_running(oracle):
     )
     assert oracle.outputs(big, "kb") == (((10**5, 9), "float32"),)
     assert oracle.outputs(task_of("nn.argmax(x, dim=1)", Array("x", (4, 5))), "cpu") == (((4,), "int64"),)
+
+
+def test_tasks_that_differ_in_their_precision_class_alone_have_answers_of_their_own(oracle):
+    coarse = dataclasses.replace(MATMUL, precision="tf32")
+    fine, rounded = (oracle.expected(task, "cpu", "plain", 7).accuracies[0] for task in (MATMUL, coarse))
+    assert (fine.operand_norm_error, rounded.operand_norm_error > 1e-5) == (0.0, True)
 
 
 def test_answers_are_kept_and_cannot_be_written(oracle):

@@ -29,9 +29,7 @@ class Canaries:
     def lay(self, guard: str, kind: int, seed: int) -> None:
         """Fills the slack of every buffer with a word of its own, so that copying from one to the other shows."""
         self._guard = guard
-        self._words = [
-            _word(buffer.dtype, kind % len(KINDS), seed, number) for number, buffer in enumerate(self._plan.buffers)
-        ]
+        self._words = [_word(buffer.dtype, kind, seed, number) for number, buffer in enumerate(self._plan.buffers)]
         for number, word in enumerate(self._words):
             for part in self._buffers.slack(number, guard):
                 part.view(word.dtype)[:] = word

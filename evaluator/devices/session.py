@@ -106,12 +106,13 @@ class Session:
         self._guard = guard
         self._runs += 1
         self.refill(inputs)
-        report, cpu_us = self._judged_run(order, seed, poison_seed=seed)
+        kind = self._runs % len(KINDS)
+        report, cpu_us = self._judged_run(order, seed, kind, poison_seed=seed)
         left = self._poisoned_elements(poison_seed=seed)
         if any(mask.any() for mask in left) and self._has_integer_outputs():
             # An integer may equal the poison by chance: only what another poison survives in as well is unwritten.
             self.refill(inputs)
-            report, cpu_us = self._judged_run(order, seed, poison_seed=~seed)
+            report, cpu_us = self._judged_run(order, seed, kind, poison_seed=~seed)
             left = [mask & again for mask, again in zip(left, self._poisoned_elements(~seed), strict=True)]
         done = RunReport(
             outputs=self._current_outputs(),
@@ -122,7 +123,7 @@ class Session:
             cpu_us=cpu_us,
         )
         if self._runs == 2 and self._canaries.odd_ends:  # a session that is run once is about to be timed
-            self._check_odd_ends(done.outputs, inputs, order, seed)
+            self._check_odd_ends(done.outputs, inputs, order, seed, kind)
         return done
 
     def refill(self, inputs: Sequence[np.ndarray]) -> None:
@@ -239,9 +240,9 @@ class Session:
             raise faults.fault(report, self._plan, self._compiled.compiled.path, rung)
         return report
 
-    def _judged_run(self, order: str, seed: int, poison_seed: int, more: int = 0) -> tuple[faults.Report, float]:
-        """Fresh poison and canaries, one pass, canaries looked at. Returns the report and microseconds of CPU time."""
-        self._canaries.lay(self._guard, kind=self._runs + more, seed=poison_seed)
+    def _judged_run(self, order: str, seed: int, kind: int, poison_seed: int) -> tuple[faults.Report, float]:
+        """Fresh poison, canaries of a kind, one pass, canaries looked at. Returns the report and CPU microseconds."""
+        self._canaries.lay(self._guard, kind, poison_seed)
         self._draw_poison(poison_seed)
         self._spread_poison()
         started = self._runner.cpu_s()
@@ -252,16 +253,17 @@ class Session:
         return report, cpu_us
 
     def _check_odd_ends(
-        self, outputs: tuple[np.ndarray, ...], inputs: Sequence[np.ndarray], order: str, seed: int
+        self, outputs: tuple[np.ndarray, ...], inputs: Sequence[np.ndarray], order: str, seed: int, kind: int
     ) -> None:
-        """The run that gave `outputs` again, with other bytes beside the buffers: what comes out must be the same."""
+        """The run that gave `outputs` again, with canaries of other kinds: what comes out must be the same."""
 
-        def differs(more: int) -> bool:
+        def differs(kind: int) -> bool:
             self.refill(inputs)
-            self._judged_run(order, seed, poison_seed=seed, more=more)
+            self._judged_run(order, seed, kind, poison_seed=seed)
             return not all(_same_bits(one, other) for one, other in zip(outputs, self._current_outputs(), strict=True))
 
-        if any(differs(more) for more in KINDS[1:]) and not differs(0):
+        others = [each for each in KINDS if each != kind]
+        if any(map(differs, others)) and not differs(kind):
             self._runner.close()
             message = (
                 "an output changes with the bytes right behind a buffer: look for an index beyond the last element"

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(argv)
-        sys.stdout.flush()
+        print(end="", flush=True)  # does nothing where stdout was closed from the start
         return code
     except WrongUse as error:
         return _end(WRONG_USE, str(error))
@@ -89,6 +89,8 @@ def _drop_stdout(code: int) -> int:
 
 def _is_stdout_closed() -> bool:
     """Whether whoever read our output has gone, as `head` does."""
+    if sys.stdout is None:
+        return False
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -60,6 +60,12 @@ def test_a_reader_that_goes_ends_the_command_quietly():
         assert process.stderr.read() == b""
 
 
+def test_a_command_without_any_stdout_ends_as_with_one(program):
+    for arguments, code in ((("tasks",), 0), (("check", program, "--task=1_019", "--json"), 1)):
+        ended = run(*arguments, preexec_fn=lambda: os.close(1))
+        assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
+
+
 def test_an_interruption_is_130_and_one_line(monkeypatch, capsys):
     def interrupted(options):
         raise KeyboardInterrupt

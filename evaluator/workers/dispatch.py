@@ -1,4 +1,4 @@
-"""Which worker gets which job: retries, deadlines and devices, whatever the workers are.
+"""Jobs from submission to verdict over workers that may be lost: retries, deadlines, workers in place of lost ones.
 
 A job is at every moment in one of three places: waiting, with one worker, or done. That is why it has one verdict.
 """
@@ -11,13 +11,13 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
-from evaluator.judge.turns import next_of
-from evaluator.program.identity import sha256
-from evaluator.records import Fault, Mode, Outcome, Rung, Verdict
+from evaluator.records import Outcome, Verdict
 from evaluator.workers.answers import Answer, Judged, Paused, Ready
-from evaluator.workers.slot import Held, Lost, QueuedJob, Slot, Worker
+from evaluator.workers.assignment import next_assignment, wanted_model
+from evaluator.workers.slot import QueuedJob, Slot
+from evaluator.workers.unjudged import unjudged
+from evaluator.workers.worker import Lost, Worker
 
 ATTEMPTS = 2  # a job whose worker is lost this often is ours to explain: evaluator_error
 REFUSALS = 10  # as is one that finds this many workers dead that were said to be ready
@@ -31,7 +31,7 @@ class Dispatcher(abc.ABC):
     """Gives each job to a worker with room, about in the order of submission, and again where that worker is lost.
 
     All jobs of a task go to one model of device, that of the first or the one that a job names, so that what is
-    compared comes from one. Those of one workload go to one worker in a row, as far as `next_of` lets them pass others.
+    compared comes from one. Those of one workload go to one worker in a row (`assignment`).
     A job that was with others when their worker was lost is judged alone. One whose worker is lost `ATTEMPTS` times
     while it is alone has the verdict `evaluator_error`, or `timeout` where the worker lived: a program may be slow in
     each of its many runs. Leaves say what a worker is.
@@ -132,47 +132,15 @@ class Dispatcher(abc.ABC):
                 self._slots.append(Slot(place, self._start(place), self._capacity))
 
     def _assign(self) -> None:
-        while (pair := self._next()) is not None:
+        while (pair := next_assignment(self._slots, self._waiting, self._models)) is not None:
             self._give(*pair)
-
-    def _next(self) -> tuple[Slot, QueuedJob] | None:
-        """The worker with the fewest jobs that takes one, and which; None where none does."""
-        waiting = list(self._waiting)
-        for slot in sorted((each for each in self._slots if each.has_room), key=lambda each: len(each.held)):
-            able = [each for each in waiting if self._may_take(slot, each)]
-            suspect = next((each for each in able if each.suspect), None)
-            if suspect is not None and not slot.held:
-                return slot, suspect
-            if suspect is not None:
-                waiting.remove(suspect)  # this worker will take it, once it holds nothing
-            elif able and self._within_its_share(slot, len(able)) and (chosen := self._choose(slot, able)) is not None:
-                return slot, chosen
-        return None
-
-    def _within_its_share(self, slot: Slot, able: int) -> bool:
-        """Whether a worker that takes one more has no more than others of its model will have, those that start too."""
-        peers = [each for each in self._slots if each.device_name in (None, slot.device_name)]
-        return len(slot.held) * len(peers) < able + sum(len(each.held) for each in peers)
-
-    def _choose(self, slot: Slot, able: Sequence[QueuedJob]) -> QueuedJob | None:
-        """What a worker with room takes next; None as long as it must first be done with what it holds."""
-        elsewhere = {each.workload for each in self._slots if each is not slot}
-
-        def rank(queued: QueuedJob) -> int:
-            if queued.options != slot.options:
-                return 3 if slot.held else 2
-            return 0 if queued.job.workload == slot.workload else 2 if queued.job.workload in elsewhere else 1
-
-        chosen = next_of(able, rank)
-        return None if slot.held and chosen.options != slot.options else chosen
 
     def _give(self, slot: Slot, queued: QueuedJob) -> None:
         self._waiting.remove(queued)
         self._models.setdefault(queued.job.task.id, slot.device_name or "")
         given_s = self._deadline_s if queued.job.deadline_s is None else queued.job.deadline_s
         number = next(self._numbers)
-        slot.held[number] = Held(queued, given_s, time.monotonic() + given_s)
-        slot.workload, slot.options = queued.job.workload, queued.options
+        slot.take(number, queued, given_s)
         queued.stranded_s = None
         try:
             slot.worker.begin(number, queued.options, dataclasses.replace(queued.job, key=None))
@@ -189,13 +157,6 @@ class Dispatcher(abc.ABC):
         else:
             message = f"{reason} ({ending}), {REFUSALS} times"
             self._give_up(queued, message, Outcome.EVALUATOR_ERROR, slot.device_name or "")
-
-    def _may_take(self, slot: Slot, queued: QueuedJob) -> bool:
-        wanted = self._wanted_model(queued)
-        return wanted is None or wanted == slot.device_name
-
-    def _wanted_model(self, queued: QueuedJob) -> str | None:
-        return queued.job.device_name or self._models.get(queued.job.task.id)
 
     def _collect(self, timeout_s: float | None) -> None:
         """Waits for one event: an answer, a loss, a deadline."""
@@ -280,7 +241,7 @@ class Dispatcher(abc.ABC):
         complete = not self._may_grow and not starting
         hopeless = self._failed_starts >= ATTEMPTS * max(1, self._size()) and not ready
         for queued in list(self._waiting):
-            wanted = self._wanted_model(queued)
+            wanted = wanted_model(queued, self._models)
             if wanted in ready or (wanted is None and ready):
                 queued.stranded_s = None
                 continue
@@ -301,13 +262,5 @@ class Dispatcher(abc.ABC):
         )
 
     def _give_up(self, queued: QueuedJob, message: str, outcome: Outcome, device_name: str) -> None:
-        job = queued.job
-        found = Findings(
-            task=job.task.id,
-            size=job.size,
-            device=str(queued.options.get("device", "cpu")),
-            mode=Mode(queued.options.get("mode", Mode.QUICK)),
-            device_name=device_name,
-            program_sha256="" if job.completion else sha256(job.text),
-        )
-        self._done.append((job, found.verdict(Fault(outcome, Rung.EXTRACT, message))))
+        verdict = unjudged(queued.job, queued.options, message, outcome, device_name)
+        self._done.append((queued.job, verdict))

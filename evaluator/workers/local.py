@@ -15,7 +15,7 @@ from evaluator.workers import capacity, judging_process
 from evaluator.workers.answers import Answer
 from evaluator.workers.dispatch import Dispatcher, JudgeOptions
 from evaluator.workers.judging_process import MakeJudge
-from evaluator.workers.slot import Lost
+from evaluator.workers.worker import Lost
 
 __all__ = ["Job", "LocalPool"]
 

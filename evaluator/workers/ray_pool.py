@@ -16,7 +16,7 @@ from evaluator.workers.answers import Answer, Ready
 from evaluator.workers.dispatch import Dispatcher, JudgeOptions
 from evaluator.workers.judging_process import MakeJudge
 from evaluator.workers.pool import PoolError
-from evaluator.workers.slot import Lost
+from evaluator.workers.worker import Lost
 
 _LOOK_AGAIN_S = 5.0  # how soon a node that has joined is used
 _FRESH_S = 2.0  # an actor that answered so recently is taken to live

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from typing import Self
 
 from evaluator.judge import verdict_json
-from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
-from evaluator.program.identity import sha256
-from evaluator.records import EVALUATOR_VERSION, VERDICT_SCHEMA, Fault, Mode, Outcome, Rung, Verdict
+from evaluator.records import EVALUATOR_VERSION, VERDICT_SCHEMA, Outcome, Verdict
 from evaluator.workers import frames, wire
 from evaluator.workers.dispatch import JudgeOptions
 from evaluator.workers.frames import BadFrame, Message, Seal
 from evaluator.workers.pool import PoolError
+from evaluator.workers.unjudged import unjudged
 
 ATTEMPTS = 5  # a job that was there so often when the connection was lost is ours to explain: evaluator_error
 SILENCE_S = 60.0  # the evaluator gives a sign of life every 15 s
@@ -166,25 +165,16 @@ class RemotePool:
         logger.warning("connection to the evaluator at %s lost: %s", self._address, reason or "it has closed it")
         self._drop_link()
         for number in reversed(self._there):
-            unjudged = self._unjudged[number]
-            unjudged.losses += 1
-            if unjudged.losses < ATTEMPTS:
+            held = self._unjudged[number]
+            held.losses += 1
+            if held.losses < ATTEMPTS:
                 self._waiting.appendleft(number)
             else:
                 del self._unjudged[number]
-                self._done.append((unjudged.job, self._lost_verdict(unjudged.job)))
+                message = f"the connection to the evaluator was lost {ATTEMPTS} times while it had this job"
+                verdict = unjudged(held.job, self._options, message, Outcome.EVALUATOR_ERROR)
+                self._done.append((held.job, verdict))
         self._there.clear()
-
-    def _lost_verdict(self, job: Job) -> Verdict:
-        found = Findings(
-            task=job.task.id,
-            size=job.size,
-            device=str(self._options.get("device", "cpu")),
-            mode=Mode(self._options.get("mode", Mode.QUICK)),
-            program_sha256="" if job.completion else sha256(job.text),
-        )
-        message = f"the connection to the evaluator was lost {ATTEMPTS} times while it had this job"
-        return found.verdict(Fault(Outcome.EVALUATOR_ERROR, Rung.EXTRACT, message))
 
     def _connect(self, patience_s: float) -> None:
         """Tries until it succeeds. PoolError: refused, or out of reach for longer than `patience_s`."""

@@ -1,28 +1,12 @@
-"""A place for a worker, who is in it, and the jobs that this worker holds; jobs that wait for one."""
+"""A place for a worker, and the jobs that wait for one or that a worker holds."""
 
 import dataclasses
+import time
 from collections.abc import Hashable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from evaluator.judge.job import Job
-from evaluator.workers.answers import Answer
-
-
-class Lost(Exception):
-    """A worker is gone, and with it whatever it was doing."""
-
-
-class Worker(Protocol):
-    """A judge in a process of its own, somewhere. It answers `Ready`, then about its jobs, in any order."""
-
-    def begin(self, number: int, options: Mapping[str, Any], job: Job) -> None:
-        """Hands over a job, without its key, and returns at once. Lost: it was gone before."""
-
-    def receive(self) -> Answer:
-        """The next answer, which is there. Lost: there will be none."""
-
-    def end(self, *, patience_s: float) -> str:
-        """Ends it, by force after `patience_s`, and says how it ended."""
+from evaluator.workers.worker import Worker
 
 
 @dataclasses.dataclass(eq=False)
@@ -49,6 +33,8 @@ class Held:
 
 @dataclasses.dataclass(eq=False)
 class Slot:
+    """A place of the pool and the worker in it, with what that one holds."""
+
     place: int
     worker: Worker
     capacity: int  # jobs that it can hold
@@ -67,6 +53,11 @@ class Slot:
     def until_s(self) -> float | None:
         """When the first of its jobs must have ended."""
         return min((held.until_s for held in self.held.values() if held.until_s is not None), default=None)
+
+    def take(self, number: int, queued: QueuedJob, given_s: float) -> None:
+        """Holds one job more, whose time begins now."""
+        self.held[number] = Held(queued, given_s, time.monotonic() + given_s)
+        self.workload, self.options = queued.job.workload, queued.options
 
     def latest(self) -> int:
         """Number of the job that must have ended first."""

@@ -1,7 +1,6 @@
-"""Which worker gets which job, with workers that are plain objects in this process: no clocks, no processes."""
+"""Jobs from submission to verdict, with workers that are plain objects in this process: no clocks, no processes."""
 
 import dataclasses
-import itertools
 import random
 import time
 
@@ -9,14 +8,13 @@ import pytest
 
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
-from evaluator.judge.turns import MOST_OVERTAKEN
 from evaluator.records import Mode, Outcome
 from evaluator.tasks.task import Array, Task
 from evaluator.workers import dispatch
 from evaluator.workers.answers import Judged, Paused, Ready
 from evaluator.workers.dispatch import ATTEMPTS, REFUSALS, Dispatcher
-from evaluator.workers.pool import stream
-from evaluator.workers.slot import Lost, QueuedJob
+from evaluator.workers.slot import QueuedJob
+from evaluator.workers.worker import Lost
 
 
 def task(name="t"):
@@ -37,7 +35,6 @@ class Script:
         self.answers = [] if self.dead else [Ready(device_name, capacity)]
         self.ended = False
         self.held = {}  # number -> options
-        self.tasks = set()
 
     def begin(self, number, options, job):
         if self.dead:
@@ -46,7 +43,6 @@ class Script:
         assert len(self.held) <= self.capacity
         assert all(each == options for each in self.held.values())  # one judge has all of them
         self.log.append(job.plain)
-        self.tasks.add(job.task.id)
         assert job.key is None  # it is the caller's, and may be anything
         if job.text == "hang":
             return
@@ -108,14 +104,6 @@ def results(pool):
     found = list(pool.completed())
     assert len({done.key for done, _ in found}) == len(found), "a job with two verdicts"
     return {done.key: verdict for done, verdict in found}
-
-
-def test_jobs_begin_in_the_order_of_submission():
-    pool = pool_of("A")
-    for key in range(5):
-        pool.submit(job(key))
-    results(pool)
-    assert pool.log == ["0", "1", "2", "3", "4"]
 
 
 def test_a_size_that_the_task_has_not_is_refused_and_costs_no_worker():
@@ -228,13 +216,6 @@ def test_all_programs_of_a_task_are_judged_on_one_model():
     assert {verdict.device_name for verdict in found.values()} == {"H200", "L4"}  # tasks are spread
 
 
-def test_a_job_that_names_its_model_gets_it():
-    pool = pool_of("H200", "L4")
-    for key in range(8):
-        pool.submit(job(key, task_id=f"t{key}", device_name="L4"))
-    assert {verdict.device_name for verdict in results(pool).values()} == {"L4"}
-
-
 def test_a_busy_model_does_not_hold_up_tasks_of_another():
     pool = pool_of("H200", "L4")
     pool.submit(job("first", "hang", task_id="slow", device_name="H200", deadline_s=1e6))
@@ -331,41 +312,6 @@ def test_whatever_is_lost_every_job_has_one_verdict(seed, capacity):
     assert all(worker.ended for worker in pool.started)
 
 
-def test_a_stream_reads_no_further_than_the_pool_can_judge():
-    pool = pool_of("A", "A", "A", choose=lambda ready: ready)
-    read = []
-
-    def jobs():
-        for key in range(1000):
-            read.append(key)
-            yield job(key)
-
-    for done, _ in enumerate(itertools.islice(stream(pool, jobs()), 50), start=1):
-        assert len(read) - done <= pool.in_flight == 6
-    assert len(read) == 50 + 6  # and no worker is without work
-
-
-@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 100])
-def test_a_stream_ends_with_its_jobs(count):
-    pool = pool_of("A", "A", "A")
-    found = [done.key for done, _ in stream(pool, (job(key) for key in range(count)))]
-    assert sorted(found) == list(range(count))
-
-
-def test_an_error_of_the_jobs_iterator_reaches_the_reader():
-    def jobs():
-        yield job(0)
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError, match="no more"):
-        list(stream(pool_of("A"), jobs()))
-
-
-def given(worker):
-    """Numbers of the jobs that a scripted worker has, oldest first."""
-    return list(worker.held)
-
-
 def ended(pool, count):
     found = {}
     while len(found) < count:
@@ -380,51 +326,6 @@ def test_a_worker_gets_as_many_jobs_as_it_can_hold():
     pool.poll(0.0)
     assert pool.log == ["0", "1", "2"]
     assert (pool.capacity, pool.in_flight, pool.outstanding) == (3, 4, 5)
-
-
-def test_jobs_go_to_the_worker_that_has_the_fewest():
-    pool = pool_of("A", "A", capacity=4, choose=lambda ready: ready)
-    for key in range(6):
-        pool.submit(job(key, "hang"))
-    pool.poll(0.0)
-    assert [len(given(worker)) for worker in pool.started] == [3, 3]
-
-
-def test_a_worker_that_is_ready_first_leaves_the_others_their_share():
-    pool = pool_of("A", "A", "A", capacity=4)
-    for key in range(6):
-        pool.submit(job(key, "hang"))
-    pool.poll(0.0)  # one of three is ready
-    assert [len(given(worker)) for worker in pool.started] == [2, 0, 0]
-
-
-def test_jobs_of_one_workload_go_to_one_worker_in_a_row():
-    pool = pool_of("A", "A", choose=lambda ready: ready)
-    for key in range(12):
-        pool.submit(job(key, task_id="ab"[key % 2]))
-    assert len(results(pool)) == 12
-    assert [key for key in pool.log if int(key) % 2 == 0] == ["0", "2", "4", "6", "8", "10"]
-    assert [worker.tasks for worker in pool.started] in ([{"a"}, {"b"}], [{"b"}, {"a"}])
-
-
-def test_a_job_of_another_workload_does_not_wait_for_ever():
-    pool = pool_of("A")
-    pool.submit(job("first", task_id="a"))
-    pool.submit(job("other", task_id="b"))
-    for key in range(30):
-        pool.submit(job(key, task_id="a"))
-    assert len(results(pool)) == 32
-    assert pool.log.index("other") == 1 + MOST_OVERTAKEN
-
-
-def test_jobs_with_other_options_wait_until_the_worker_has_none_left():
-    pool = pool_of("A", capacity=3)
-    for key in range(30):
-        pool.submit(job(key), {"mode": ("quick", "verify")[key % 2]})  # a worker asserts that its jobs agree
-    found = results(pool)
-    assert all(found[key].mode == ("quick", "verify")[key % 2] for key in range(30))
-    changes = sum(int(one) % 2 != int(other) % 2 for one, other in itertools.pairwise(pool.log))
-    assert changes <= 30 / MOST_OVERTAKEN + 1
 
 
 def test_of_several_jobs_of_a_lost_worker_each_is_judged_alone_and_the_deadly_one_is_found():
@@ -458,7 +359,7 @@ def test_what_a_job_waits_for_others_is_not_in_its_time():
     pool = pool_of("A", capacity=3)
     pool.submit(job("patient", "hang", deadline_s=30.0))
     pool.poll(0.0)
-    (number,), worker = given(pool.started[0]), pool.started[0]
+    (number,), worker = pool.started[0].held, pool.started[0]
     worker.answers.append(Paused(number, waits=True, worked_s=29.0))
     pool.poll(0.0)
     assert pool._slots[0].until_s is None

@@ -15,7 +15,7 @@ from evaluator.records import Interval, Work
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from evaluator.commands import figure
+from evaluator.commands import figure, roofline
 
 MADE_UP = runpy.run_path(str(pathlib.Path(__file__).with_name("verdicts.py")))
 verdict, wrong = MADE_UP["verdict"], MADE_UP["wrong"]
@@ -31,7 +31,7 @@ def texts(axes):
 
 
 def test_each_speedup_of_a_few_programs_is_a_row_of_seven_dots():
-    axes, roofline = figure.draw([("k/1_019/a.py", verdict())]).axes
+    axes, roof = figure.draw([("k/1_019/a.py", verdict())]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1_019/a over eager", "1_019/a over graph"]
     eager, graph = drawn_dots(axes)
     assert eager == pytest.approx(np.stack([3 * np.array(MADE_UP["SPREAD"]), np.zeros(7)], axis=1))
@@ -40,7 +40,7 @@ def test_each_speedup_of_a_few_programs_is_a_row_of_seven_dots():
     low, high = axes.get_xlim()
     assert low < 1.0  # so that the line of no difference is there
     assert high > 3 * 1.03
-    assert roofline.get_ylabel() == "FLOP/s achieved"
+    assert roof.get_ylabel() == "FLOP/s achieved"
 
 
 def test_an_interval_without_an_end_is_drawn_as_far_as_an_axis_goes():
@@ -90,7 +90,7 @@ def test_without_known_peaks_there_is_no_roofline():
 
 @pytest.mark.parametrize("work", [Work(0, 10, 4.8e12, 67e12), Work(10, 0, 4.8e12, 67e12)])
 def test_what_moves_or_computes_nothing_is_in_no_roofline(work):
-    assert figure.points_of([("a.py", dataclasses.replace(verdict(), work=work))]) == []
+    assert roofline.points_of([("a.py", dataclasses.replace(verdict(), work=work))]) == []
 
 
 def test_the_title_counts_programs_without_a_speedup_and_the_emulator_is_named():

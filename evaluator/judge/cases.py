@@ -15,6 +15,10 @@ from evaluator.tasks.task import CASES, Array, Task
 
 SORTED = 2**26  # elements at most, in the case `permuted`
 
+# Bits 8 to 15 of a float32 that ends nearly half a spacing above, or below, what its nearest number of eleven bits is,
+# and of eight: rounded to either, all such numbers move the same way.
+DOWNWARDS, UPWARDS = 0x6F00, 0x9000
+
 Arrays = list[Any]  # of NumPy, or of CuPy, whose functions NumPy's dispatch to
 Draws = Any  # what `Source.generator` gives
 Transform = Callable[[Arrays, Draws], Arrays]
@@ -62,12 +66,18 @@ def shifted(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def large(arrays: Arrays, rng: Draws) -> Arrays:
-    """First array times 1,000: exponentials without the maximum taken out, half precision that overflows."""
+    """First array times 1,000: exponentials without the maximum taken out, half precision that overflows.
+
+    Of two inputs and more, the first ends in bits that coarse formats round one way.
+    """
     return _first(arrays, lambda x: x * x.dtype.type(1000))
 
 
 def small(arrays: Arrays, rng: Draws) -> Arrays:
-    """First array times 0.001, signs at random: zeros inside a tolerance, a wrong epsilon, too short a series."""
+    """First array times 0.001, signs at random: zeros inside a tolerance, a wrong epsilon, too short a series.
+
+    Other inputs end in bits that coarse formats round one way.
+    """
     return _first(arrays, lambda x: _signs(x, rng) * x.dtype.type(0.001))
 
 
@@ -199,11 +209,35 @@ def inputs_for(task: Task, size: str, case: str, seed: int, source: Source = NUM
     specs = task.arrays_at(size)
     rng = source.generator(seed, 1 + CASES.index(case), 0)
     moved = [_vary_constant(x, spec, rng) for x, spec in zip(arrays, specs, strict=True)]
-    transformed = TRANSFORMS[case](moved, rng)
+    transformed = _show_rounding(TRANSFORMS[case](moved, rng), specs, case)
     return [
         source.xp.ascontiguousarray(x, dtype=spec.dtype).reshape(spec.shape)
         for x, spec in zip(transformed, specs, strict=True)
     ]
+
+
+def _show_rounding(arrays: Arrays, specs: Sequence[Array], case: str) -> Arrays:
+    """Inputs that are rounded one way by coarse formats: errors that take either sign average out in a loss.
+
+    In `large` that is the first input, in `small` all others, downwards and upwards by turns, so that errors of a
+    difference add up: each where it outweighs the rest. Of a single input nothing is, since an honest sum of many such
+    numbers would itself lose the same bits of each: it needs other inputs beside it, whose bits are random.
+    """
+    inputs = [i for i, spec in enumerate(specs) if spec.dtype == "float32" and not spec.parameter]
+    if len(inputs) < 2 or case not in ("large", "small"):
+        return arrays
+    changed = list(arrays)
+    for number, i in enumerate(inputs[:1] if case == "large" else inputs[1:]):
+        changed[i] = _ending_in(arrays[i], UPWARDS if number % 2 else DOWNWARDS)
+    return changed
+
+
+def _ending_in(x: Any, ending: int) -> Any:
+    """`x` with other bits 8 to 15; zeros stay."""
+    bits = x.view(np.uint32) & np.uint32(0xFFFF00FF)
+    bits |= np.uint32(ending)
+    bits *= x != 0
+    return bits.view(np.float32)
 
 
 def _vary_constant(x: Any, spec: Array, rng: Draws) -> Any:

@@ -67,6 +67,39 @@ def test_large_and_small_are_far_from_one():
     assert np.max(inputs_for(PAIR, "cpu", "small", seed=3)[0]) < 1e-2
 
 
+def nearest(x, bits):
+    """Rounded to so many significant bits, ties away from zero."""
+    fraction, exponent = np.frexp(x.astype(np.float64))
+    return np.ldexp(np.trunc(np.abs(fraction) * 2**bits + 0.5) * np.sign(fraction), exponent - bits)
+
+
+@pytest.mark.parametrize("shape", [(), (6, 33)])
+@pytest.mark.parametrize("bits", [8, 11])
+def test_of_two_inputs_and_more_some_are_rounded_one_way(bits, shape):
+    task = task_of(*(Array(name, shape) for name in "xyz"), Array("w", shape, parameter=True))
+    large, small = (inputs_for(task, "cpu", case, seed=3) for case in ("large", "small"))
+    coarse = 2.0**-bits
+    for x, sign in ((large[0], -1), (small[1], -1), (small[2], 1)):
+        error = sign * (nearest(x, bits) - np.abs(x)) / np.abs(x)
+        assert np.all(error > 0.3 * coarse)
+        assert np.all(error < coarse)
+    for x in (*large[1:], small[0], small[3]) if shape else ():
+        error = nearest(np.abs(x), bits) - np.abs(x)
+        assert abs(np.sum(np.sign(error))) < x.size / 2
+
+
+def test_zeros_stay_zeros_where_inputs_are_rounded_one_way():
+    task = task_of(Array("x", (4, 5)), Array("mask", (4, 5), init="constant(0)"))
+    rounded = cases._show_rounding([np.ones((4, 5), np.float32), np.zeros((4, 5), np.float32)],
+                                   task.arrays_at("cpu"), "small")  # fmt: skip
+    assert not rounded[1].any()
+
+
+def test_a_single_input_keeps_its_bits():
+    x = inputs_for(task_of(Array("x", (600,)), Array("w", (600,), parameter=True)), "cpu", "large", seed=3)[0]
+    assert len(np.unique(x.view(np.uint32) >> 8 & 0xFF)) > 100
+
+
 def test_a_part_of_a_heavy_tailed_sum_is_not_the_whole():
     x = inputs_for(task_of(Array("x", (1, 4096))), "cpu", "heavy_tailed", seed=3)[0]
     halves = x[:, :2048].mean(), x.mean()

@@ -71,7 +71,7 @@ class Finding:
 
 def factor_on(reference: Accuracy) -> float:
     """How many times the reference's own error a program of class fp32 may be off."""
-    return FEW_FACTOR if reference.errors < FEW_ERRORS else REFERENCE_FACTOR
+    return FEW_FACTOR if reference.elements_off < FEW_ERRORS else REFERENCE_FACTOR
 
 
 def bound_for(reference: Accuracy, family: str, precision: str) -> Bound:
@@ -93,7 +93,7 @@ def bounds_of(expected: Expected, family: str, precision: str) -> list[Bound]:
 
     That asks for every bit of the operands, which classes below fp32 need not keep.
     """
-    due = expected.integral and precision == "fp32"
+    due = expected.sums_exact and precision == "fp32"
     return [
         EQUAL if due or not accuracy.dtype.startswith("float") else bound_for(accuracy, family, precision)
         for accuracy in expected.accuracies

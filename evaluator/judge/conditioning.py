@@ -32,7 +32,7 @@ def steadied(found: Sequence["Accuracy"], again: Callable[[int], Sequence["Accur
 
     `again(draw)` says how far the reference on inputs moved by `draw` is from the exact values of the original inputs.
     """
-    few = [one.dtype.startswith("float") and one.errors < FEW_ERRORS for one in found]
+    few = [one.dtype.startswith("float") and one.elements_off < FEW_ERRORS for one in found]
     steady = tuple(found)
     if not any(few):
         return steady

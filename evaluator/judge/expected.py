@@ -61,7 +61,7 @@ class Accuracy:
     dtype: str  # of the output
     usable: bool  # finite wherever the exact value fits the type
     scale: float  # root mean square of the exact values, as `Comparison` has it
-    errors: int  # elements that are off, or all where none is: what the figures rest on
+    elements_off: int  # all where none is: what the figures rest on
     digest: int | None = None  # of the exact values, where they lie in memory that a program may reach
     # Error of the exact values on operands rounded to TF32; 0 where the task's class asks for every bit of them.
     operand_norm_error: float = 0.0
@@ -75,7 +75,7 @@ class Expected:
     inputs: tuple[Array, ...]  # inputs then parameters, dtypes as in the task
     exact: tuple[Array, ...]  # the reference on the same inputs in float64
     accuracies: tuple[Accuracy, ...]  # one an output
-    integral: bool = False  # any order of summation is exact in float32 here, so that equality is due
+    sums_exact: bool = False  # any order of summation is exact in float32 here, so that equality is due
 
     @property
     def usable(self) -> bool:
@@ -109,16 +109,16 @@ def evaluate(
         near = forward(widened([to_tf32(x) for x in inputs]))
         found = tuple(_with_operands(*each, compare) for each in zip(found, near, exact, strict=True))
         del near  # of gigabytes, perhaps
-    due = False
+    sums_exact = False
     if integral and _whole(exact) and not any(one.norm_error for one in found):
         # With every operand's sign gone nothing cancels: this bounds every partial sum of a linear task.
         magnitudes = forward([np.abs(x) if x.dtype == np.float64 else x for x in widened(inputs)])
         bounded = all(x.size == 0 or float(np.max(np.abs(x))) < FLOAT32_INTEGERS for x in magnitudes)
         del magnitudes
-        due = bounded and _affine(forward, smaller() if smaller else inputs)
-    if not due:
+        sums_exact = bounded and _affine(forward, smaller() if smaller else inputs)
+    if not sums_exact:
         found = steadied(found, lambda draw: accuracies(forward(move(inputs, draw)), exact, compare))
-    return Expected(tuple(inputs), tuple(exact), found, due)
+    return Expected(tuple(inputs), tuple(exact), found, sums_exact)
 
 
 def exact_values(inputs: Sequence[Array], forward: Forward) -> list[Array]:
@@ -165,7 +165,7 @@ def _accuracy(reference: Array, exact: Array, compare: Compare) -> Accuracy:
         dtype=str(reference.dtype),
         usable=usable,
         scale=errors.scale,
-        errors=round(errors.share_off * reference.size) or reference.size,
+        elements_off=round(errors.share_off * reference.size) or reference.size,
         digest=getattr(errors, "digest", None),
     )
 

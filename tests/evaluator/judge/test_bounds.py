@@ -14,9 +14,11 @@ RNG = np.random.default_rng(7)
 EXACT = RNG.standard_normal((64, 100))
 
 
-def expected(exact=EXACT, reference=None, integral=False):
+def expected(exact=EXACT, reference=None, sums_exact=False):
     low = exact.astype(np.float32) if reference is None else reference
-    return Expected(inputs=(), exact=(exact,), accuracies=accuracies([low], [exact], _core.compare), integral=integral)
+    return Expected(
+        inputs=(), exact=(exact,), accuracies=accuracies([low], [exact], _core.compare), sums_exact=sums_exact
+    )
 
 
 def finding(seen, **kwargs):
@@ -43,17 +45,17 @@ def test_a_bound_grows_with_the_error_of_the_reference_itself():
     assert not finding(seen).ok
 
 
-def test_integral_outputs_must_be_equal():
+def test_outputs_must_be_equal_where_sums_are_exact():
     exact = np.arange(12.0)
-    assert finding(exact, exact=exact, integral=True).ok
-    off = finding(exact + np.eye(1, 12, 5)[0] * 1e-6 * 5, exact=exact, integral=True)
+    assert finding(exact, exact=exact, sums_exact=True).ok
+    off = finding(exact + np.eye(1, 12, 5)[0] * 1e-6 * 5, exact=exact, sums_exact=True)
     assert not off.ok
     assert "equality expected" in describe(off, "integers", 1, (12,))
 
 
 def test_equality_is_not_asked_of_a_class_that_may_round_its_operands():
     exact = np.arange(12.0)
-    answer = expected(exact=exact, integral=True)
+    answer = expected(exact=exact, sums_exact=True)
     seen = [np.asarray(exact * (1 + 2.0**-12), np.float32)]
     assert measure(seen, answer, "convolution", "tf32")[0].ok
     assert not measure(seen, answer, "convolution", "fp32")[0].ok

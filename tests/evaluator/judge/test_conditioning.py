@@ -13,7 +13,7 @@ from evaluator.judge.expected import Accuracy, evaluate
 from evaluator.judge.oracle import Oracle
 from evaluator.tasks import catalog
 
-LUCKY = Accuracy(norm_error=1e-9, element_error=1e-9, dtype="float32", usable=True, scale=1.0, errors=1)
+LUCKY = Accuracy(norm_error=1e-9, element_error=1e-9, dtype="float32", usable=True, scale=1.0, elements_off=1)
 
 
 def scripted(*errors):
@@ -59,7 +59,9 @@ def test_a_reference_far_below_every_bound_is_not_tried_on_and_on():
     assert len(asked) == FIRST_DRAWS
 
 
-@pytest.mark.parametrize("one", [dataclasses.replace(LUCKY, errors=10_000), dataclasses.replace(LUCKY, dtype="int64")])
+@pytest.mark.parametrize(
+    "one", [dataclasses.replace(LUCKY, elements_off=10_000), dataclasses.replace(LUCKY, dtype="int64")]
+)
 def test_averages_over_many_elements_and_whole_numbers_are_left_as_they_are(one):
     again, asked = scripted(1e-4)
     assert steadied([one], again) == (one,)
@@ -104,5 +106,5 @@ def test_an_honest_loss_near_its_margin_is_within_its_bound():
 
 def test_outputs_of_few_elements_have_twice_the_room():
     few = dataclasses.replace(LUCKY, norm_error=1e-3, element_error=1e-3)
-    many = dataclasses.replace(few, errors=10_000)
+    many = dataclasses.replace(few, elements_off=10_000)
     assert bound_for(few, "loss", "fp32").norm == 2 * bound_for(many, "loss", "fp32").norm == pytest.approx(0.016)

@@ -94,8 +94,8 @@ def test_memory_is_bounded():
     ],
 )
 def test_equality_is_due_for_linear_tasks_on_small_integers_only(oracle, source, due):
-    assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "integers", 1).integral is due
-    assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "plain", 1).integral is False
+    assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "integers", 1).sums_exact is due
+    assert oracle.expected(task_of(source, *MATMUL.sizes["cpu"]), "cpu", "plain", 1).sums_exact is False
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -109,7 +109,7 @@ def test_whether_a_reference_is_affine_may_be_asked_of_fewer_elements(power):
 
     inputs, fewer = [np.arange(-50.0, 50.0, dtype=np.float32)], [np.arange(-3.0, 4.0, dtype=np.float32)]
     found = evaluate(inputs, forward, _core.compare, integral=True, smaller=lambda: fewer)
-    assert found.integral is (power == 1)
+    assert found.sums_exact is (power == 1)
     assert sizes[:7] == [100, 100, 100, 7, 7, 7, 7]
 
 

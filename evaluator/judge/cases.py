@@ -37,14 +37,15 @@ def centred(arrays: Arrays, rng: Draws) -> Arrays:
 def sparse(arrays: Arrays, rng: Draws) -> Arrays:
     """First array zero but for one element in a thousand, 10 z: outputs that one element makes or that none does.
 
-    The first and the last element count as much as all others together: a sum over millions shows their absence, too.
+    The first and the last element count as much as all others together: a sum over millions shows their absence, too,
+    and what a coarse format makes of them.
     """
 
     def thin(x: Any) -> Any:
         kept = rng.random(x.shape, dtype=np.float32) < 0.001
         kept.reshape(-1)[int(rng.integers(0, x.size, ()))] = True
         thinned = (kept * (10 * _normal(x, rng))).astype(x.dtype)
-        ends = math.sqrt(100 + x.size / 20)
+        ends = _ending_in(np.full(1, math.sqrt(100 + x.size / 20), np.float32), DOWNWARDS)[0]
         thinned.reshape(-1)[0] = thinned.reshape(-1)[-1] = x.dtype.type(ends)
         return thinned
 

@@ -188,6 +188,12 @@ def test_sparse_draws_are_zero_but_for_a_few_elements_and_both_ends():
     assert 3 <= np.count_nonzero(first) <= 3 + 0.01 * first.size
 
 
+@pytest.mark.parametrize("elements", [1000, 4_000, 600_000, 1_000_000])
+def test_either_end_of_sparse_draws_is_far_from_its_nearest_number_of_eleven_bits(elements):
+    x = inputs_for(task_of(Array("x", (elements,))), "cpu", "sparse", seed=3)[0][[0, -1]]
+    assert np.all(x - nearest(x, 11) > 1e-4 * x)
+
+
 @pytest.mark.parametrize("elements", [1000, 1_000_000])
 def test_either_end_of_sparse_draws_is_a_large_part_of_their_sum_of_squares(elements):
     x = inputs_for(task_of(Array("x", (elements,))), "cpu", "sparse", seed=3)[0].astype(np.float64)

@@ -29,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--baselines", metavar="A,B", help=f"out of {','.join(BASELINES)}; those that this machine has by default")
     add("--out", type=Path, metavar="FILE", help="a line of JSON for each; what it holds is not measured again")
     add("--seconds", type=positive, default=Effort().budget_s, metavar="S", help="of timed calls at most (2)")
-    add(
-        "--deadline",
-        type=positive,
-        default=300.0,
-        metavar="S",
-        help="of one baseline, compilation included (300)",
-    )
+    add("--deadline", type=positive, default=300.0, metavar="S", help="of one baseline, compilation included (300)")
     add("--retry", action="store_true", help="measure stored failures again")
     add("--json", action="store_true", help="one line per record on stdout")
     add("--tasks-file", type=Path, metavar="FILE", help="a Python file with tasks of your own")

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     judging.require(options)
     tasks = subjects.known_tasks(options.tasks_file)
     stored = judging.stored(options, tasks)
-    jobs = [_job(path, tasks, options) for path in _programs(options.paths)]
+    jobs = [_job(path, tasks, options) for path in program_files.find(options.paths)]
     for task in {job.task.id: job.task for job in jobs}.values():
         subjects.require_affordable(task, options)
     subjects.require(None, options)
@@ -88,13 +88,6 @@ def _judge(
                     write_whole(path, [to_json(verdict), "\n"])
                 except OSError as error:  # the verdicts to come are worth more than this file
                     unwritten.append(f"cannot write {path}: {error.strerror or error}")
-
-
-def _programs(paths: Sequence[Path]) -> list[Path]:
-    try:
-        return program_files.find(paths)
-    except ValueError as error:
-        raise WrongUse(str(error)) from error
 
 
 def _job(path: Path, tasks: Mapping[str, Task], options: argparse.Namespace) -> Job:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from evaluator.judge.ending import WrongUse
+
 
 def find(paths: Iterable[Path]) -> list[Path]:
     """Programs of folders `<task id>/<name>.py`, of one task's folder, or named themselves: by task, none twice.
 
-    ValueError: nothing is there.
+    WrongUse: nothing is there.
     """
     files: dict[Path, Path] = {}  # by what a path leads to
     for path in paths:
@@ -21,8 +23,8 @@ def _below(path: Path) -> list[Path]:
         return [path]
     expected = f"expected {path}/<task id>/<name>.py"
     if not path.is_dir():
-        raise ValueError(f"{path} is no folder and no file; {expected}")
+        raise WrongUse(f"{path} is no folder and no file; {expected}")
     for pattern in ("*/*.py", "*.py"):
         if found := [each for each in path.glob(pattern) if each.is_file()]:
             return found
-    raise ValueError(f"no program found under {path}; {expected}")
+    raise WrongUse(f"no program found under {path}; {expected}")

@@ -40,13 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=at_least(1), metavar="N", help="try the first N; kinds and programs take turns")
     add("--seed", type=int, default=0, help="of the order and of every random draw (0)")
     add("--draws", type=at_least(1), default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
-    add(
-        "--slowest-ms",
-        type=positive,
-        default=15.0,
-        metavar="T",
-        help="programs that run longer are left out (15)",
-    )
+    add("--slowest-ms", type=positive, default=15.0, metavar="T", help="programs that run longer are left out (15)")
     add("--workers", type=at_least(1), default=1, metavar="N")
     add("--minutes", type=float, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
     add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
@@ -200,10 +194,7 @@ def _kinds(text: str) -> list[str]:
 
 def _files(paths: Sequence[Path], size: str) -> list[Path]:
     """Programs of folders <task id>/<name>.py and files, sorted: programs of one task stand together."""
-    try:
-        files = program_files.find(paths)
-    except ValueError as error:
-        raise WrongUse(str(error)) from error
+    files = program_files.find(paths)
     for file in files:
         if file.resolve().parent.name not in catalog.TASKS:
             raise WrongUse(f"{file}: its folder is not called after a task; `python -m evaluator tasks` lists them")

@@ -67,6 +67,9 @@ from torch import (
 from torch import amax as max
 from torch import amin as min
 from torch.nn.functional import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,

@@ -67,6 +67,9 @@ from evaluator.nn.count_nn.products import (
     scaled_dot_product_attention,
 )
 from evaluator.nn.count_nn.reductions import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     amax,
     amin,
     argmax,

@@ -1,10 +1,11 @@
 """Reductions, scans and pooling: an operation for each element that is folded."""
 
+import builtins
 import math
 from collections.abc import Callable
 
 from evaluator.nn.count_nn.array import Array, Dim, elementwise, fold
-from evaluator.nn.lengths import each
+from evaluator.nn.lengths import each, pooled, windows
 
 Lengths = int | tuple[int, ...]
 
@@ -64,11 +65,12 @@ def _pool(ndim: int, per_result: int) -> Callable[..., Array]:
         stride: Lengths | None = None,
         padding: Lengths = 0,
         dilation: Lengths = 1,
+        ceil_mode: bool = False,
     ) -> Array:
         window, around, apart = (each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
         step = window if stride is None else each(stride, ndim)
         geometry = zip(x.shape[-ndim:], window, step, around, apart, strict=True)
-        lengths = [(n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, s, p, d in geometry]
+        lengths = [pooled(*along, ceil_mode) for along in geometry]
         out = x.moved((*x.shape[:-ndim], *lengths))
         return elementwise(math.prod(window) + per_result, out)
 
@@ -77,3 +79,19 @@ def _pool(ndim: int, per_result: int) -> Callable[..., Array]:
 
 max_pool1d, max_pool2d, max_pool3d = (_pool(ndim, per_result=0) for ndim in (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = (_pool(ndim, per_result=1) for ndim in (1, 2, 3))
+
+
+def _adaptive(ndim: int) -> Callable[..., Array]:
+    """The adaptive average: windows of their own lengths, a quotient each."""
+
+    def pool(x: Array, output_size: Lengths) -> Array:
+        cuts = [windows(n, m) for n, m in zip(x.shape[-ndim:], each(output_size, ndim), strict=True)]
+        before, outs = x.shape[:-ndim], [len(along) for along in cuts]
+        folded = math.prod(before) * math.prod(builtins.sum(n for _, n in along) for along in cuts)
+        x.tally.operations += folded + math.prod(before) * math.prod(outs)
+        return x.moved((*before, *outs))
+
+    return pool
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive, (1, 2, 3))

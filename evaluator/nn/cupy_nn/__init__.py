@@ -70,7 +70,17 @@ from evaluator.nn.cupy_nn.losses import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
-from evaluator.nn.cupy_nn.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from evaluator.nn.cupy_nn.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from evaluator.nn.cupy_nn.products import (
     bmm,
     einsum,

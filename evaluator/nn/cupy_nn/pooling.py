@@ -5,10 +5,11 @@ import math
 
 import cupy as cp
 
+from evaluator.nn.cupy_nn import reductions, shapes
 from evaluator.nn.cupy_nn.exact import pooling as exact
 from evaluator.nn.cupy_nn.fused import contiguous
 from evaluator.nn.cupy_nn.launch import launch
-from evaluator.nn.lengths import each
+from evaluator.nn.lengths import each, pooled, windows
 
 Lengths = int | tuple[int, ...]
 
@@ -16,33 +17,77 @@ _THREADS = 256
 
 
 def max_pool1d(
-    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+    x: cp.ndarray,
+    kernel_size: Lengths,
+    stride: Lengths | None = None,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    ceil_mode: bool = False,
 ) -> cp.ndarray:
-    return _pool(x, 1, True, kernel_size, stride, padding, dilation)
+    return _pool(x, 1, True, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
-    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+    x: cp.ndarray,
+    kernel_size: Lengths,
+    stride: Lengths | None = None,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    ceil_mode: bool = False,
 ) -> cp.ndarray:
-    return _pool(x, 2, True, kernel_size, stride, padding, dilation)
+    return _pool(x, 2, True, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool3d(
-    x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0, dilation: Lengths = 1
+    x: cp.ndarray,
+    kernel_size: Lengths,
+    stride: Lengths | None = None,
+    padding: Lengths = 0,
+    dilation: Lengths = 1,
+    ceil_mode: bool = False,
 ) -> cp.ndarray:
-    return _pool(x, 3, True, kernel_size, stride, padding, dilation)
+    return _pool(x, 3, True, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def avg_pool1d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
-    return _pool(x, 1, False, kernel_size, stride, padding, 1)
+    return _pool(x, 1, False, kernel_size, stride, padding, 1, False)
 
 
 def avg_pool2d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
-    return _pool(x, 2, False, kernel_size, stride, padding, 1)
+    return _pool(x, 2, False, kernel_size, stride, padding, 1, False)
 
 
 def avg_pool3d(x: cp.ndarray, kernel_size: Lengths, stride: Lengths | None = None, padding: Lengths = 0) -> cp.ndarray:
-    return _pool(x, 3, False, kernel_size, stride, padding, 1)
+    return _pool(x, 3, False, kernel_size, stride, padding, 1, False)
+
+
+def adaptive_avg_pool1d(x: cp.ndarray, output_size: Lengths) -> cp.ndarray:
+    return _adaptive_avg_pool(x, 1, output_size)
+
+
+def adaptive_avg_pool2d(x: cp.ndarray, output_size: Lengths) -> cp.ndarray:
+    return _adaptive_avg_pool(x, 2, output_size)
+
+
+def adaptive_avg_pool3d(x: cp.ndarray, output_size: Lengths) -> cp.ndarray:
+    return _adaptive_avg_pool(x, 3, output_size)
+
+
+def _adaptive_avg_pool(x: cp.ndarray, ndim: int, output_size: Lengths) -> cp.ndarray:
+    """One element is a mean, equal windows are a pooling; only windows of different lengths go axis by axis."""
+    outs, sizes = each(output_size, ndim), x.shape[-ndim:]
+    cuts = [windows(n, m) for n, m in zip(sizes, outs, strict=True)]
+    if x.dtype != cp.float32:
+        return exact.adaptive_avg_pool(x, cuts)
+    if set(outs) == {1}:
+        return reductions.mean(x, dim=tuple(range(-ndim, 0)), keepdim=True)
+    if all(n % m == 0 for n, m in zip(sizes, outs, strict=True)):
+        window = tuple(n // m for n, m in zip(sizes, outs, strict=True))
+        return _pool(x, ndim, False, window, None, 0, 1, False)
+    for axis, along in zip(range(x.ndim - ndim, x.ndim), cuts, strict=True):
+        means = [reductions.mean(shapes.narrow(x, axis, start, n), dim=axis, keepdim=True) for start, n in along]
+        x = shapes.cat(means, dim=axis)
+    return x
 
 
 def _pool(
@@ -53,20 +98,19 @@ def _pool(
     stride: Lengths | None,
     padding: Lengths,
     dilation: Lengths,
+    ceil_mode: bool,
 ) -> cp.ndarray:
     """Windows start every `stride` (default: their length), elements `dilation` apart; averages count padding."""
     window, pad, apart = (each(lengths, ndim) for lengths in (kernel_size, padding, dilation))
     step = window if stride is None else each(stride, ndim)
     if any(2 * p > w for p, w in zip(pad, window, strict=True)):
         raise ValueError(f"pooling: padding {pad} exceeds half of the window {window}")
-    if x.dtype != cp.float32:
-        return exact.pool(x, largest, window, step, pad, apart)
     sizes = x.shape[-ndim:]
-    outs = tuple(
-        (n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, s, p, d in zip(sizes, window, step, pad, apart, strict=True)
-    )
+    outs = tuple(pooled(*lengths, ceil_mode) for lengths in zip(sizes, window, step, pad, apart, strict=True))
     if min(outs) < 1:
         raise ValueError(f"pooling: a window of {window}, {apart} apart, does not fit into {sizes} padded by {pad}")
+    if x.dtype != cp.float32:
+        return exact.pool(x, largest, window, step, pad, apart, outs)
     out = type(x)((*x.shape[:-ndim], *outs), cp.float32)
     if out.size == 0:
         return out

@@ -69,7 +69,17 @@ from evaluator.nn.jax_nn.losses import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
-from evaluator.nn.jax_nn.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from evaluator.nn.jax_nn.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from evaluator.nn.jax_nn.products import (
     bmm,
     einsum,

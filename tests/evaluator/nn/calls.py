@@ -98,6 +98,14 @@ CALLS = [
     ("avg_pool2d", (PICTURE, 3), {}),
     ("avg_pool2d", (PICTURE, (3, 2)), {"stride": (2, 1), "padding": (1, 0)}),
     ("avg_pool3d", (VOLUME, 3), {"stride": 2, "padding": 1}),
+    ("max_pool1d", (SERIES, 3), {"stride": 2, "dilation": 2, "ceil_mode": True}),
+    ("max_pool2d", (PICTURE, 3), {"stride": 2, "ceil_mode": True}),  # of 9 x 8: 4 x 4, not 4 x 3
+    ("max_pool2d", (PICTURE, 2), {"stride": 3, "padding": 1, "ceil_mode": True}),  # no window of padding alone
+    ("max_pool3d", (VOLUME, 3), {"stride": 2, "ceil_mode": True}),
+    ("adaptive_avg_pool1d", (SERIES, 5), {}),
+    ("adaptive_avg_pool1d", (SERIES, 1), {}),
+    *[("adaptive_avg_pool2d", (PICTURE, size), {}) for size in [1, (3, 4), (4, 3), (12, 8)]],
+    ("adaptive_avg_pool3d", (VOLUME, (2, 3, 1)), {}),
     ("conv1d", (SERIES, normal(6, 4, 3), normal(6)), {"stride": 2, "padding": 1}),
     ("conv1d", (SERIES, normal(6, 2, 3)), {"dilation": 2, "groups": 2}),
     ("conv2d", (PICTURE, normal(5, 4, 3, 2)), {}),

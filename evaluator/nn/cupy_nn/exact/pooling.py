@@ -13,9 +13,12 @@ def pool(
     step: tuple[int, ...],
     pad: tuple[int, ...],
     apart: tuple[int, ...],
+    outs: tuple[int, ...],
 ) -> cp.ndarray:
-    """Maximum, or average with the padding counted, over windows along the last dimensions."""
-    around = [(0, 0)] * (x.ndim - len(pad)) + [(p, p) for p in pad]
+    """Maximum, or average with the padding counted, over `outs` windows along the last dimensions."""
+    geometry = zip(outs, x.shape[-len(pad) :], window, step, pad, apart, strict=True)
+    after = [max(p, (m - 1) * s + d * (w - 1) + 1 - n - p) for m, n, w, s, p, d in geometry]
+    around = [(0, 0)] * (x.ndim - len(pad)) + list(zip(pad, after, strict=True))
     padded = cp.pad(x, around, mode="constant", constant_values=-cp.inf if largest else 0)
     lengths = padded.shape[-len(pad) :]
     first, *places = itertools.product(*map(range, window))
@@ -24,6 +27,17 @@ def pool(
         shifted = padded[(..., *every(place, window, step, apart, lengths))]
         folded = cp.maximum(folded, shifted) if largest else folded + shifted
     return folded if largest else folded / math.prod(window)
+
+
+def adaptive_avg_pool(x: cp.ndarray, cuts: list[list[tuple[int, int]]]) -> cp.ndarray:
+    """Means over windows of any length, window by window; `cuts` holds starts and lengths, dimension by dimension."""
+    out = cp.empty((*x.shape[: -len(cuts)], *map(len, cuts)), x.dtype)
+    axes = tuple(range(-len(cuts), 0))
+    for place in itertools.product(*(range(len(along)) for along in cuts)):
+        picked = [along[at] for along, at in zip(cuts, place, strict=True)]
+        part = x[(..., *(slice(start, start + n) for start, n in picked))]
+        out[(..., *place)] = part.mean(axis=axes)
+    return out
 
 
 def every(

@@ -1,17 +1,13 @@
-"""The buffers of a plan on the device, for a judged run or for timed replays. Needs CuPy."""
+"""The buffers of a plan on the device, with guards around them. Needs CuPy."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import cupy as cp
 import numpy as np
 
 from evaluator import _core
 from evaluator.devices.cuda import comparison, layout
-from evaluator.devices.cuda.execution import Executable
-from evaluator.devices.cuda.recording import record
 from evaluator.devices.poison import poison
-from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung
 
@@ -27,6 +23,8 @@ class GuardedBuffers:
         self._device, self.plan, self._canary = device, plan, canary
         self._guarded = [_guarded(device, buffer.nbytes, guard == "right", make_room) for buffer in plan.buffers]
         self.addresses = [guarded.address for guarded in self._guarded]
+        for _, _, slack in self.slacks():
+            device.fill(slack.data.ptr, bytes([canary]), slack.nbytes)
 
     def array(self, number: int) -> cp.ndarray:
         buffer = self.plan.buffers[number]
@@ -44,7 +42,6 @@ class GuardedBuffers:
 
     def prepare(self, inputs: Sequence[cp.ndarray], seed: int) -> None:
         """Everything as a program should find it."""
-        self.spread_canaries()
         self.fill_inputs(inputs)
         self.spread_poison(seed)
 
@@ -57,16 +54,17 @@ class GuardedBuffers:
             if buffer.role != "input":
                 self._device.fill(self.addresses[number], poison(buffer.dtype, seed)[0].tobytes(), buffer.size)
 
-    def spread_canaries(self) -> None:
-        for _, _, slack in self.slacks():
-            self._device.fill(slack.data.ptr, bytes([self._canary]), slack.nbytes)
-
     def check_canaries(self, rung: Rung) -> None:
         """Raises ProgramFault `out_of_bounds` where a write went beside a buffer but not as far as its guard."""
         for name, place, slack in self.slacks():
             if comparison.count_equal(slack, np.full(1, self._canary, np.uint8)) != slack.nbytes:
                 message = f"a write went {place} buffer {name!r}, seen after the run"
                 raise ProgramFault(Outcome.OUT_OF_BOUNDS, rung, message)
+
+    def count_strayed(self, strayed: cp.ndarray) -> None:
+        """Queues the counting of bytes beside the buffers that are no canaries any more, added to `strayed` [1]."""
+        for _, _, slack in self.slacks():
+            comparison.count_changed(slack, self._canary, strayed)
 
     def poisoned(self, view: View, seed: int) -> int:
         """Elements of an output that no step wrote; none of an input that is returned."""
@@ -83,96 +81,6 @@ class GuardedBuffers:
         for guarded, buffer in zip(self._guarded, self.plan.buffers, strict=True):
             for place, (address, nbytes) in (("before", guarded.before), ("behind", guarded.behind)):
                 yield buffer.name, place, layout.bits(address, nbytes, "uint8", guarded)
-
-
-class TimedBuffers(GuardedBuffers):
-    """Buffers that keep their addresses, aligned as a user's arrays would be, and the plan recorded on them."""
-
-    def __init__(
-        self,
-        device: _core.CudaDevice,
-        timer: _core.CudaTimer,
-        plan: Plan,
-        executable: Executable,
-        make_room: Callable[[], None],
-    ):
-        super().__init__(device, plan, "left", CANARIES[0], make_room)
-        self._timer, self._executable = timer, executable
-        self._graph: _core.CudaGraph | None = None
-        self._turns: list[int] = []  # elements by which each input is turned; empty: as they were filled
-        self.spread_canaries()
-
-    def fill_inputs(self, inputs: Sequence[cp.ndarray]) -> None:
-        self._turns = []
-        super().fill_inputs(inputs)
-
-    def warm_up(self, seed: int) -> None:
-        self.spread_poison(seed)
-        self._executable.queue(self.addresses)  # library steps choose their algorithms here, outside the recording
-
-    def record(self) -> None:
-        self._graph, _ = record(self._device, lambda: self._executable.queue(self.addresses))
-
-    def queue(self) -> None:
-        assert self._graph is not None
-        self._graph.launch()
-
-    def queue_timed(self) -> None:
-        self._timer.start()
-        self.queue()
-        self._timer.stop()
-
-    @property
-    def turned(self) -> bool:
-        """Whether the inputs hold other contents than they were filled with."""
-        return bool(self._turns)
-
-    def turn(self, inputs: Sequence[cp.ndarray], generator: np.random.Generator) -> None:
-        """Fills every input anew, floats turned by a secret number of elements: nothing that a replay left stays."""
-        self._turns = [
-            int(generator.integers(buffer.size)) if buffer.dtype in FLOAT_DTYPES and buffer.size else 0
-            for buffer in self.plan.inputs
-        ]
-        for number, (given, turn) in enumerate(zip(inputs, self._turns, strict=True)):
-            flat, source = self.array(number).reshape(-1), given.reshape(-1)
-            flat[: flat.size - turn] = source[turn:]
-            flat[flat.size - turn :] = source[:turn]
-
-    def contents(self, inputs: Sequence[cp.ndarray]) -> list[cp.ndarray]:
-        """What the inputs should hold, made from those they were filled with: a replay may have written to them."""
-        return [
-            cp.concatenate((given.reshape(-1)[turn:], given.reshape(-1)[:turn])).reshape(given.shape)
-            for given, turn in zip(inputs, self._turns, strict=True)
-        ]
-
-    def seal(self, generator: np.random.Generator) -> "list[Seal]":
-        """Poisons a few secret elements of every float output, before a replay that has to write them."""
-        seals = []
-        for view in self.plan.outputs:
-            dtype = self.plan.dtype(view)
-            if self.is_input(view) or view.size == 0 or dtype not in FLOAT_DTYPES:
-                continue
-            bits = self.bits(view.buffer)[view.offset : view.offset + view.size]
-            one = Seal(bits, int(generator.integers(2**62)), poison(dtype, int(generator.integers(2**62))))
-            comparison.seal(one.bits, one.seed, one.word)
-            seals.append(one)
-        return seals
-
-    def count(self, seals: "Sequence[Seal]", left: cp.ndarray, strayed: cp.ndarray) -> None:
-        """Queues the counting of sealed elements that a replay did not write, added to `left` [1], and of bytes beside
-        the buffers that it did, added to `strayed` [1]."""
-        for one in seals:
-            comparison.count_sealed(one.bits, one.seed, one.word, left)
-        for _, _, slack in self.slacks():
-            comparison.count_changed(slack, self._canary, strayed)
-
-
-class Seal(NamedTuple):
-    """Secret elements of one output that were poisoned."""
-
-    bits: cp.ndarray
-    seed: int
-    word: np.ndarray
 
 
 def _guarded(device: _core.CudaDevice, nbytes: int, right: bool, make_room: Callable[[], None]) -> _core.GuardedBuffer:

@@ -10,11 +10,12 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.devices.cuda import faults
-from evaluator.devices.cuda.buffers import CANARIES, GuardedBuffers, TimedBuffers
+from evaluator.devices.cuda.buffers import CANARIES, GuardedBuffers
 from evaluator.devices.cuda.comparison import differs
 from evaluator.devices.cuda.compiled_plan import CompiledPlan
 from evaluator.devices.cuda.execution import Executable
 from evaluator.devices.cuda.room import with_room
+from evaluator.devices.cuda.timed_plan import TimedPlan
 from evaluator.program.dtypes import FLOAT_DTYPES
 from evaluator.program.plan import Plan
 from evaluator.records import Limits, Outcome, ProgramFault, Rung
@@ -64,7 +65,7 @@ class Session:
         self._globals = self._driver(self._executable.globals, Rung.LAUNCH)
         self._fresh_globals = self._driver(lambda: [cp.copy(array) for array in self._globals], Rung.LAUNCH)
         self._generator = np.random.default_rng()  # secret positions: what a program cannot foresee
-        self._timed: TimedBuffers | None = None
+        self._timed: TimedPlan | None = None
         self._runs = 0  # judged ones
         self._inputs: list[cp.ndarray] = []
 
@@ -128,13 +129,13 @@ class Session:
             if forget:
                 self._forget_globals()
                 timed.turn(self._inputs, self._generator)
-                timed.spread_poison(self._secret_seed())
+                timed.buffers.spread_poison(self._secret_seed())
             seals = timed.seal(self._generator)
             self._driver(timed.queue_timed, Rung.TIMING)
             timed.count(seals, unwritten, strayed)
         total_us = self._driver(lambda: sum(self._timer.collect(replays * self._limits.kernel_s)), Rung.TIMING)
         if int(strayed[0]):
-            timed.check_canaries(Rung.TIMING)  # names the buffer, unless a later replay put back what was there
+            timed.buffers.check_canaries(Rung.TIMING)  # names the buffer, unless a later replay put back what was there
             message = "a timed replay wrote beside a buffer, and a later one put back what was there"
             raise ProgramFault(Outcome.OUT_OF_BOUNDS, Rung.TIMING, message)
         if int(unwritten[0]):
@@ -146,7 +147,7 @@ class Session:
         """Microseconds of each step of the plan, queued one by one after a flush of the L2 cache."""
         timed = self._timed or self._open_timed()
         timed.fill_inputs(self._inputs)
-        self._driver(lambda: self._executable.queue(timed.addresses, self._timer), Rung.TIMING)
+        self._driver(lambda: self._executable.queue(timed.buffers.addresses, self._timer), Rung.TIMING)
         return self._driver(lambda: self._timer.collect(self._limits.kernel_s), Rung.TIMING)
 
     def outputs(self, alike: Alike) -> tuple[cp.ndarray, ...]:
@@ -165,18 +166,18 @@ class Session:
                     raise ProgramFault(Outcome.WRONG_AFTER_TIMING, Rung.RECHECK, message)
             return seen
         self._check_unchanged(timed, self._inputs, Rung.RECHECK)
-        return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
+        return self._driver(functools.partial(self._copies, timed.buffers), Rung.RECHECK)
 
-    def _replayed(self, timed: TimedBuffers) -> tuple[cp.ndarray, ...]:
+    def _replayed(self, timed: TimedPlan) -> tuple[cp.ndarray, ...]:
         """The outputs for the inputs as given, of a replay that nothing tells from those that are timed."""
         self._beat()
         timed.fill_inputs(self._inputs)
-        timed.spread_poison(self._secret_seed())
+        timed.buffers.spread_poison(self._secret_seed())
         self._driver(timed.queue_timed, Rung.RECHECK)
         self._driver(lambda: self._timer.collect(self._limits.kernel_s), Rung.RECHECK)
-        timed.check_canaries(Rung.RECHECK)
+        timed.buffers.check_canaries(Rung.RECHECK)
         self._check_unchanged(timed, self._inputs, Rung.RECHECK)
-        return self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
+        return self._driver(functools.partial(self._copies, timed.buffers), Rung.RECHECK)
 
     def _copies(self, buffers: GuardedBuffers) -> tuple[cp.ndarray, ...]:
         return tuple(cp.copy(buffers.view(view)) for view in self._plan.outputs)
@@ -187,11 +188,11 @@ class Session:
             message = "a timed launch changed writable globals of a module, which judged runs left as they were"
             raise ProgramFault(Outcome.STATEFUL, Rung.TIMING, message)
 
-    def _audit(self, timed: TimedBuffers, alike: Alike) -> None:
+    def _audit(self, timed: TimedPlan, alike: Alike) -> None:
         given = self._inputs
         contents = self._driver(lambda: timed.contents(given), Rung.RECHECK)
         self._check_unchanged(timed, contents, Rung.RECHECK)
-        seen = self._driver(functools.partial(self._copies, timed), Rung.RECHECK)
+        seen = self._driver(functools.partial(self._copies, timed.buffers), Rung.RECHECK)
         again = self._run(contents, self._secret_seed())
         self._inputs = given
         if not self._agree(alike, seen, again.outputs):
@@ -201,16 +202,17 @@ class Session:
     def _agree(self, alike: Alike, some: Sequence[cp.ndarray], others: Sequence[cp.ndarray]) -> bool:
         return self._driver(lambda: alike(some, others), Rung.RECHECK)
 
-    def _open_timed(self) -> TimedBuffers:
+    def _open_timed(self) -> TimedPlan:
         if not self._inputs:
             raise RuntimeError("run the plan on some inputs before timing it")
-        given = (self._device, self._timer, self._plan, self._executable, self._make_room)
-        make = functools.partial(TimedBuffers, *given)
-        timed = self._driver(make, Rung.TIMING)
+        # Aligned as a user's arrays would be, hence the guard on the left.
+        open_guarded = functools.partial(GuardedBuffers, self._device, self._plan, "left", CANARIES[0], self._make_room)
+        buffers = self._driver(open_guarded, Rung.TIMING)
+        timed = TimedPlan(self._device, self._timer, self._executable, buffers)
         timed.fill_inputs(self._inputs)
         self._driver(lambda: timed.warm_up(self._secret_seed()), Rung.TIMING)
         self._wait(Rung.TIMING)
-        timed.check_canaries(Rung.TIMING)
+        timed.buffers.check_canaries(Rung.TIMING)
         self._check_unchanged(timed, self._inputs, Rung.TIMING)
         self._driver(timed.record, Rung.TIMING)
         self._timed = timed
@@ -228,8 +230,8 @@ class Session:
     def _secret_seed(self) -> int:
         return int(self._generator.integers(2**62))
 
-    def _check_unchanged(self, timed: TimedBuffers, inputs: Sequence[cp.ndarray], rung: Rung) -> None:
-        if names := self._modified(timed, inputs):
+    def _check_unchanged(self, timed: TimedPlan, inputs: Sequence[cp.ndarray], rung: Rung) -> None:
+        if names := self._modified(timed.buffers, inputs):
             message = f"timed launches changed the input {', '.join(names)}; inputs must stay as they were given"
             raise ProgramFault(Outcome.MODIFIED_INPUT, rung, message)
 

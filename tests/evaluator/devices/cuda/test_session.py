@@ -19,7 +19,7 @@ from evaluator.records import Limits, Outcome, ProgramFault, Rung
 
 HOST_CUPY = Path(__file__).parents[2] / "nn" / "host_cupy.py"
 OURS = ("cupy", "evaluator.nn.cupy_nn", "evaluator.devices.cuda.session", "evaluator.devices.cuda.buffers")
-OURS += tuple(f"evaluator.devices.cuda.{name}" for name in ("comparison", "execution", "layout"))
+OURS += tuple(f"evaluator.devices.cuda.{name}" for name in ("comparison", "execution", "layout", "timed_plan"))
 SIZE = 64
 SLACK = 32  # bytes of a buffer's pages beside it
 
@@ -142,7 +142,7 @@ def session_of(session_module, monkeypatch):
         monkeypatch.setattr(buffers["comparison"], "count_sealed", count_sealed)
         monkeypatch.setattr(buffers["comparison"], "count_changed", count_changed)
         recorded = lambda device, call: (types.SimpleNamespace(launch=call), None)  # noqa: E731
-        monkeypatch.setitem(buffers, "record", recorded)
+        monkeypatch.setitem(vars(session_module)["TimedPlan"].__init__.__globals__, "record", recorded)
         differs = lambda one, other: one.tobytes() != other.tobytes()  # noqa: E731
         monkeypatch.setattr(session_module, "differs", differs)
         monkeypatch.setattr(session_module, "Executable", Executable)

@@ -1,7 +1,8 @@
 """Command line of the evaluator: judge, verify and compare programs, list tasks, examine the machine.
 
 With --json, one line per program on stdout and everything else on stderr. Exit codes: 0 ok, 1 a judged fault,
-2 wrong use, 3 a fault of the evaluator or of this machine, 4 `unsupported` or `unstable_timing`, 130 interrupted.
+2 wrong use, 3 a fault of the evaluator or of this machine, 4 `unsupported` or `unstable_timing`, 130 interrupted,
+141 nobody reads stdout any more.
 """
 
 import argparse

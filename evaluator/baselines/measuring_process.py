@@ -8,8 +8,9 @@ from evaluator import _core
 from evaluator.baselines.kinds import GRAPH, XLA
 from evaluator.baselines.runner import Array, Runner
 from evaluator.baselines.sampling import Effort, Sampled, sample
+from evaluator.judge.accuracy import Compare
 from evaluator.judge.bounds import describe, measure
-from evaluator.judge.expected import Compare, Expected
+from evaluator.judge.expected import Expected
 from evaluator.records import Limits
 from evaluator.tasks.task import Task
 

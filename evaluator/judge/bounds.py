@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluator import _core
+from evaluator.judge.accuracy import Accuracy, Array, Compare, Comparison
 from evaluator.judge.conditioning import FEW_ERRORS
-from evaluator.judge.expected import Accuracy, Array, Compare, Comparison, Expected
+from evaluator.judge.expected import Expected
 from evaluator.records import Outcome, ProgramFault, Rung
 
 REFERENCE_FACTOR = 8.0  # a program may be this much worse than the float32 reference

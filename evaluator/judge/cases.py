@@ -77,7 +77,7 @@ def large(arrays: Arrays, rng: Draws) -> Arrays:
 def small(arrays: Arrays, rng: Draws) -> Arrays:
     """First array times 0.001, signs at random: zeros inside a tolerance, a wrong epsilon, too short a series.
 
-    Other inputs end in bits that coarse formats round one way.
+    Other inputs end in bits that coarse formats round one way, and every other of these is negated.
     """
     return _first(arrays, lambda x: _signs(x, rng) * x.dtype.type(0.001))
 
@@ -220,16 +220,17 @@ def inputs_for(task: Task, size: str, case: str, seed: int, source: Source = NUM
 def _show_rounding(arrays: Arrays, specs: Sequence[Array], case: str) -> Arrays:
     """Inputs that are rounded one way by coarse formats: errors that take either sign average out in a loss.
 
-    In `large` that is the first input, in `small` all others, downwards and upwards by turns, so that errors of a
-    difference add up: each where it outweighs the rest. Of a single input nothing is, since an honest sum of many such
-    numbers would itself lose the same bits of each: it needs other inputs beside it, whose bits are random.
+    In `large` that is the first input, in `small` all others, each where it outweighs the rest: downwards and upwards
+    by turns, the latter negated, so that errors of a difference add up, and what a constant does to both of its sides.
+    Of a single input nothing is, since an honest sum of many such numbers would itself lose the same bits of each: it
+    needs other inputs beside it, whose bits are random.
     """
     inputs = [i for i, spec in enumerate(specs) if spec.dtype == "float32" and not spec.parameter]
     if len(inputs) < 2 or case not in ("large", "small"):
         return arrays
     changed = list(arrays)
     for number, i in enumerate(inputs[:1] if case == "large" else inputs[1:]):
-        changed[i] = _ending_in(arrays[i], UPWARDS if number % 2 else DOWNWARDS)
+        changed[i] = _ending_in(-arrays[i], UPWARDS) if number % 2 else _ending_in(arrays[i], DOWNWARDS)
     return changed
 
 

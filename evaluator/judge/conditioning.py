@@ -7,12 +7,11 @@ tell apart, and the largest error counts. Outputs of many elements are averages 
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from evaluator.judge.expected import Accuracy, Array
+from evaluator.judge.accuracy import Accuracy, Array
 
 FEW_ERRORS = 64  # the root mean square of so many is within a third of what it would be of all there are
 
@@ -27,7 +26,7 @@ SETTLED = 2.0**-23
 MEANINGLESS = 1.0  # an output of zeros that is none any more once its inputs move has errors of any size
 
 
-def steadied(found: Sequence["Accuracy"], again: Callable[[int], Sequence["Accuracy"]]) -> tuple["Accuracy", ...]:
+def steadied(found: Sequence[Accuracy], again: Callable[[int], Sequence[Accuracy]]) -> tuple[Accuracy, ...]:
     """`found`, with the largest errors of several draws for outputs where few elements are off.
 
     `again(draw)` says how far the reference on inputs moved by `draw` is from the exact values of the original inputs.
@@ -47,7 +46,7 @@ def steadied(found: Sequence["Accuracy"], again: Callable[[int], Sequence["Accur
     return steady
 
 
-def moved(inputs: Sequence["Array"], draw: int) -> list["Array"]:
+def moved(inputs: Sequence[Array], draw: int) -> list[Array]:
     """Each float of `inputs` one spacing up or down, as `draw` and its place say; zeros and other types as they are."""
     return [_moved(x, (number << 16) + draw) if x.dtype.kind == "f" else x for number, x in enumerate(inputs)]
 
@@ -66,7 +65,7 @@ def _moved(x: Any, stream: int) -> Any:
     return factors
 
 
-def _larger(one: "Accuracy", other: "Accuracy") -> "Accuracy":
+def _larger(one: Accuracy, other: Accuracy) -> Accuracy:
     """`one` with the larger errors of both; an `other` that overflows, or makes something of nothing, says nothing."""
     if not other.norm_error < MEANINGLESS:
         return one

@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from evaluator.judge.accuracy import Array
 from evaluator.judge.bounds import Finding, apart, bounds_of, describe, measure, outcome_of
 from evaluator.judge.cases import cases_of
-from evaluator.judge.expected import Array, Expected
+from evaluator.judge.expected import Expected
 from evaluator.judge.memory_safety import PASSES, guarded_run
 from evaluator.judge.modes import Effort
 from evaluator.judge.seeds import derive

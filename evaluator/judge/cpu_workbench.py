@@ -9,9 +9,10 @@ import numpy as np
 
 from evaluator import _core
 from evaluator.devices import cpu
+from evaluator.judge.accuracy import Comparison
 from evaluator.judge.baseline import plain_text
 from evaluator.judge.examination import Examination, examine
-from evaluator.judge.expected import Comparison, Expected
+from evaluator.judge.expected import Expected
 from evaluator.judge.findings import Findings
 from evaluator.judge.job import Job
 from evaluator.judge.oracle import Oracle

@@ -18,8 +18,9 @@ from evaluator.devices.cuda.monitor import monitor
 from evaluator.devices.cuda.recorded import Recorded
 from evaluator.devices.cuda.room import with_room
 from evaluator.devices.cuda.session import Session
+from evaluator.judge.accuracy import Array, Comparison
 from evaluator.judge.cases import inputs_for
-from evaluator.judge.expected import Array, Comparison, Expected, evaluate, exact_values
+from evaluator.judge.expected import Expected, evaluate, exact_values
 from evaluator.judge.job import Job
 from evaluator.judge.kept_cases import KeptCases, Key, with_arrays
 from evaluator.judge.timing import BUCKETS

@@ -9,7 +9,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from evaluator.judge.expected import Array, Expected
+from evaluator.judge.accuracy import Array
+from evaluator.judge.expected import Expected
 
 _MOST_FIGURES = 4096
 _USED_LATELY = 2  # programs: this one and the one before

@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
+from evaluator.judge.accuracy import Array
 from evaluator.judge.bounds import apart, bounds_of, measure
-from evaluator.judge.expected import Array, Expected
+from evaluator.judge.expected import Expected
 from evaluator.judge.workbench import Alike, CompiledPlan, RunReport, Session, Workbench
 from evaluator.records import Outcome, ProgramFault, Rung
 from evaluator.tasks.task import Task

@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from evaluator.judge.expected import Array, Comparison, Expected
+from evaluator.judge.accuracy import Array, Comparison
+from evaluator.judge.expected import Expected
 from evaluator.judge.job import Job
 from evaluator.judge.timing import Timed
 from evaluator.tasks.task import Task

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from evaluator import _core
+from evaluator.judge.accuracy import accuracies
 from evaluator.judge.bounds import bounds_of, describe, measure, outcome_of, precision_of
-from evaluator.judge.expected import Expected, accuracies, evaluate
+from evaluator.judge.expected import Expected, evaluate
 from evaluator.records import Outcome, ProgramFault
 
 RNG = np.random.default_rng(7)

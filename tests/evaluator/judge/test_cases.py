@@ -80,9 +80,11 @@ def test_of_two_inputs_and_more_some_are_rounded_one_way(bits, shape):
     large, small = (inputs_for(task, "cpu", case, seed=3) for case in ("large", "small"))
     coarse = 2.0**-bits
     for x, sign in ((large[0], -1), (small[1], -1), (small[2], 1)):
-        error = sign * (nearest(x, bits) - np.abs(x)) / np.abs(x)
+        error = sign * (nearest(np.abs(x), bits) - np.abs(x)) / np.abs(x)
         assert np.all(error > 0.3 * coarse)
         assert np.all(error < coarse)
+    assert np.all(small[1] > 0)
+    assert np.all(small[2] < 0)
     for x in (*large[1:], small[0], small[3]) if shape else ():
         error = nearest(np.abs(x), bits) - np.abs(x)
         assert abs(np.sum(np.sign(error))) < x.size / 2

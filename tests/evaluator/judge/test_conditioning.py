@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from evaluator import _core
+from evaluator.judge.accuracy import Accuracy
 from evaluator.judge.bounds import bound_for, measure
 from evaluator.judge.cases import inputs_for
 from evaluator.judge.conditioning import FIRST_DRAWS, MOST_DRAWS, moved, steadied
-from evaluator.judge.expected import Accuracy, evaluate
+from evaluator.judge.expected import evaluate
 from evaluator.judge.oracle import Oracle
 from evaluator.tasks import catalog
 

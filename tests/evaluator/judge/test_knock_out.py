@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evaluator import _core
-from evaluator.judge.expected import Accuracy, Expected
+from evaluator.judge.accuracy import Accuracy
+from evaluator.judge.expected import Expected
 from evaluator.judge.knock_out import MAX_KNOCK_OUTS, DeviceLost, idle_launches, own_kernel_share
 from evaluator.program.plan import Buffer, Fill, Launch, Matmul, Plan, View
 from evaluator.records import Outcome, ProgramFault, Rung

@@ -5,7 +5,8 @@ import pytest
 
 from evaluator import _core
 from evaluator.devices import cpu
-from evaluator.judge.expected import accuracies, evaluate
+from evaluator.judge.accuracy import accuracies
+from evaluator.judge.expected import evaluate
 from evaluator.judge.oracle import Oracle
 from evaluator.mutants import distributions
 from evaluator.mutants.exposure import ORDERS, Search, draws, excess

@@ -122,7 +122,7 @@ class Session:
             peak_bytes=self._plan.nbytes,
             cpu_us=cpu_us,
         )
-        if self._runs == 2 and self._canaries.odd_ends:  # a session that is run once is about to be timed
+        if self._runs == 2 and self._canaries.odd_ends:  # once a session; those for timing are run only once
             self._check_odd_ends(done.outputs, inputs, order, seed, kind)
         return done
 

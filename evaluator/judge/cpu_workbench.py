@@ -64,7 +64,7 @@ class CpuWorkbench:
         return self._oracle.outputs(task, size)
 
     def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
-        return self._oracle.expected(task, size, case, seed)
+        return self._oracle.expected(task, size, case, seed, once=once)
 
     def compare(self, seen: np.ndarray, exact: np.ndarray, scale: float = 0.0) -> Comparison:
         with np.errstate(invalid="ignore"):  # poison is a signalling NaN, and stays one of them in float64

@@ -59,15 +59,19 @@ class Oracle:
             self._outputs[key] = self._ask("outputs", task, size, None)
         return self._outputs[key]
 
-    def expected(self, task: Task, size: str, case: str, seed: int) -> Expected:
-        """Inputs and expected outputs of a case. Raises OracleError where the reference cannot be run."""
+    def expected(self, task: Task, size: str, case: str, seed: int, *, once: bool = False) -> Expected:
+        """Inputs and expected outputs of a case. Raises OracleError where the reference cannot be run.
+
+        `once`: nobody will ask for this draw again, so the answer is not kept.
+        """
         # Generated tasks may share an id, so the text, the arrays and the precision class are the key.
         key = (task.source_at(size), task.arrays_at(size), task.precision, case, seed)
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
         answer = self.answer(task, size, inputs_for(task, size, case, seed), integral=case == "integers")
-        self._keep(key, answer)
+        if not once:
+            self._keep(key, answer)
         return answer
 
     def answer(self, task: Task, size: str, inputs: Sequence[np.ndarray], integral: bool = False) -> Expected:

@@ -65,6 +65,13 @@ def test_answers_are_kept_and_cannot_be_written(oracle):
         first.exact[0][0, 0] = 1
 
 
+def test_answers_that_nobody_asks_for_again_take_no_room(oracle):
+    first = oracle.expected(MATMUL, "cpu", "plain", 8, once=True)
+    again = oracle.expected(MATMUL, "cpu", "plain", 8)
+    assert again is not first
+    assert again.accuracies == first.accuracies
+
+
 def test_tasks_that_share_an_id_are_kept_apart(oracle):
     other = task_of("nn.matmul(a, b) + 1", *MATMUL.sizes["cpu"])
     assert other.id == MATMUL.id

@@ -31,6 +31,7 @@ def check(config: ConfigDict) -> None:
     if config.stage == "sft":
         _check_corpus(config)
     if config.stage != "sft":
+        _at_least_1("config.iterations", config.iterations)
         _check_judging(config)
         _check_sampling(config)
         _check_learning(config)

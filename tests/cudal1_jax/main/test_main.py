@@ -186,6 +186,7 @@ def test_a_config_is_locked_once_it_is_read(call, finishing):
         ("--config.judge.mode=slow", "config.judge.mode: 'slow' is none of quick, standard, verify"),
         ("--config.stage=dream", "config.stage: 'dream' is none of sft, self_supervised, contrastive, pipeline"),
         ("--config.device=tpu", "config.device: 'tpu' is none of cpu, cuda"),
+        ("--config.iterations=-1", "config.iterations: seen -1, expected at least 1"),
         ("--config.judge.workers=0", "config.judge.workers: seen 0, expected at least 1"),
         ("--config.judge.gpu_share=1.0", "config.judge.gpu_share: seen 1.0, expected a share between 0 and 1"),
         ("--config.rollout.group=0", "config.rollout.group: seen 0, expected at least 1"),

@@ -25,3 +25,11 @@ def pooled(length: int, window: int, step: int, pad: int, apart: int, ceil_mode:
     room = length + 2 * pad - apart * (window - 1) - 1
     count = room // step + 1
     return count + 1 if ceil_mode and room % step and count * step < length + pad else count
+
+
+def pad_widths(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
+    """Elements added before and after each of `ndim` dimensions; PyTorch lists them from the last dimension back."""
+    if len(pad) % 2 or len(pad) > 2 * ndim or min(pad, default=0) < 0:
+        raise ValueError(f"pad: {tuple(pad)} for {ndim} dimensions; give two numbers, 0 or more, for each of the last")
+    pairs = [(pad[at], pad[at + 1]) for at in range(0, len(pad), 2)]
+    return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]

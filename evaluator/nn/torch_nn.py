@@ -5,6 +5,8 @@ have other defaults there, are written out below.
 """
 
 # ruff: noqa: F401
+from collections.abc import Sequence
+
 import torch
 from torch import (
     abs,
@@ -102,6 +104,7 @@ from torch.nn.functional import (
     mish,
     mse_loss,
     normalize,
+    pad,
     relu,
     relu6,
     rms_norm,
@@ -165,3 +168,29 @@ def batch_norm(
 ) -> torch.Tensor:
     """By the statistics of the batch; none are kept."""
     return torch.nn.functional.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+
+
+def unfold(x: torch.Tensor, dim: int, size: int, step: int) -> torch.Tensor:
+    return x.unfold(dim, size, step)
+
+
+def lstm(
+    x: torch.Tensor,
+    states: tuple[torch.Tensor, torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    bidirectional: bool = False,
+    batch_first: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    layers = len(states[0]) // (2 if bidirectional else 1)
+    return torch.lstm(x, states, list(weights), True, layers, 0.0, False, bidirectional, batch_first)
+
+
+def gru(
+    x: torch.Tensor,
+    h0: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    bidirectional: bool = False,
+    batch_first: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    layers = len(h0) // (2 if bidirectional else 1)
+    return torch.gru(x, h0, list(weights), True, layers, 0.0, False, bidirectional, batch_first)

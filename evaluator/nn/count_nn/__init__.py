@@ -66,6 +66,7 @@ from evaluator.nn.count_nn.products import (
     outer,
     scaled_dot_product_attention,
 )
+from evaluator.nn.count_nn.recurrent import gru, lstm
 from evaluator.nn.count_nn.reductions import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -120,6 +121,7 @@ from evaluator.nn.count_nn.shapes import (
     masked_fill,
     narrow,
     ones_like,
+    pad,
     permute,
     reshape,
     roll,
@@ -129,6 +131,7 @@ from evaluator.nn.count_nn.shapes import (
     transpose,
     tril,
     triu,
+    unfold,
     unsqueeze,
     zeros_like,
 )

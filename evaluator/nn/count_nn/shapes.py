@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from evaluator.nn.count_nn.array import Array, axis_of, elementwise
+from evaluator.nn.lengths import pad_widths
 
 
 def reshape(x: Array, shape: Sequence[int]) -> Array:
@@ -73,7 +74,7 @@ def flip(x: Array, dims: int | Sequence[int]) -> Array:
     return x
 
 
-def roll(x: Array, shifts: int, dims: int) -> Array:
+def roll(x: Array, shifts: int | tuple[int, ...], dims: int | tuple[int, ...]) -> Array:
     return x
 
 
@@ -100,3 +101,13 @@ def zeros_like(x: Array) -> Array:
 
 def ones_like(x: Array) -> Array:
     return x
+
+
+def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Array:
+    widths = pad_widths(pad, x.ndim)
+    return x.moved([before + n + after for n, (before, after) in zip(x.shape, widths, strict=True)])
+
+
+def unfold(x: Array, dim: int, size: int, step: int) -> Array:
+    axis = axis_of(x, dim)
+    return x.moved((*x.shape[:axis], (x.shape[axis] - size) // step + 1, *x.shape[axis + 1 :], size))

@@ -89,6 +89,7 @@ from evaluator.nn.cupy_nn.products import (
     outer,
     scaled_dot_product_attention,
 )
+from evaluator.nn.cupy_nn.recurrent import gru, lstm
 from evaluator.nn.cupy_nn.reductions import (
     amax,
     amin,
@@ -125,6 +126,7 @@ from evaluator.nn.cupy_nn.shapes import (
     masked_fill,
     narrow,
     ones_like,
+    pad,
     permute,
     reshape,
     roll,
@@ -134,6 +136,7 @@ from evaluator.nn.cupy_nn.shapes import (
     transpose,
     tril,
     triu,
+    unfold,
     unsqueeze,
     zeros_like,
 )

@@ -9,6 +9,7 @@ import cupy as cp
 
 from evaluator.nn.cupy_nn import fused
 from evaluator.nn.cupy_nn.array import operand
+from evaluator.nn.lengths import pad_widths
 
 
 def reshape(x: cp.ndarray, shape: Sequence[int]) -> cp.ndarray:
@@ -74,7 +75,7 @@ def flip(x: cp.ndarray, dims: int | Sequence[int]) -> cp.ndarray:
     return _copied(x[tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(x.ndim))])
 
 
-def roll(x: cp.ndarray, shifts: int, dims: int) -> cp.ndarray:
+def roll(x: cp.ndarray, shifts: int | tuple[int, ...], dims: int | tuple[int, ...]) -> cp.ndarray:
     return operand(cp.roll(x, shifts, dims))
 
 
@@ -100,6 +101,25 @@ def zeros_like(x: cp.ndarray) -> cp.ndarray:
 
 def ones_like(x: cp.ndarray) -> cp.ndarray:
     return operand(cp.ones(x.shape, x.dtype))
+
+
+def pad(x: cp.ndarray, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> cp.ndarray:
+    """`pad` has the elements added before and after the last dimension, then those of the one before it, and so on."""
+    if mode != "constant":
+        raise ValueError(f'pad: mode is {mode!r}; only "constant" is there')
+    widths = pad_widths(pad, x.ndim)
+    out = cp.full([before + n + after for n, (before, after) in zip(x.shape, widths, strict=True)], value, x.dtype)
+    out[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True))] = x
+    return operand(out)
+
+
+def unfold(x: cp.ndarray, dim: int, size: int, step: int) -> cp.ndarray:
+    """Windows of `size` elements along `dim`, `step` apart, each as a new last dimension (`torch.Tensor.unfold`)."""
+    axis = dim % x.ndim
+    shape, strides = list(x.shape), list(x.strides)
+    shape[axis], strides[axis] = (shape[axis] - size) // step + 1, strides[axis] * step
+    windows = cp.lib.stride_tricks.as_strided(x, (*shape, size), (*strides, x.strides[axis]))
+    return operand(windows)
 
 
 def _along(x: cp.ndarray, dim: int, index: int | slice) -> tuple[int | slice, ...]:

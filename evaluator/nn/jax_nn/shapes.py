@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from evaluator.nn.lengths import pad_widths
 
 
 def reshape(x: jax.Array, shape: Sequence[int]) -> jax.Array:
@@ -67,7 +70,7 @@ def flip(x: jax.Array, dims: int | Sequence[int]) -> jax.Array:
     return jnp.flip(x, dims if isinstance(dims, int) else tuple(dims))
 
 
-def roll(x: jax.Array, shifts: int, dims: int) -> jax.Array:
+def roll(x: jax.Array, shifts: int | tuple[int, ...], dims: int | tuple[int, ...]) -> jax.Array:
     return jnp.roll(x, shifts, dims)
 
 
@@ -93,3 +96,18 @@ def zeros_like(x: jax.Array) -> jax.Array:
 
 def ones_like(x: jax.Array) -> jax.Array:
     return jnp.ones_like(x)
+
+
+def pad(x: jax.Array, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> jax.Array:
+    """`pad` has the elements added before and after the last dimension, then those of the one before it, and so on."""
+    if mode != "constant":
+        raise ValueError(f'pad: mode is {mode!r}; only "constant" is there')
+    return jnp.pad(x, pad_widths(pad, x.ndim), constant_values=value)
+
+
+def unfold(x: jax.Array, dim: int, size: int, step: int) -> jax.Array:
+    """Windows of `size` elements along `dim`, `step` apart, each as a new last dimension (`torch.Tensor.unfold`)."""
+    windows = range(0, x.shape[dim] - size + 1, step)
+    places = np.asarray(windows)[:, None] + np.arange(size)
+    axis = dim % x.ndim
+    return jnp.moveaxis(jnp.take(x, places, axis=axis), axis + 1, -1)

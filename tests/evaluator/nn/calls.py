@@ -16,6 +16,19 @@ SPREAD = np.concatenate([X.ravel(), 20 * Y.ravel(), np.float32([0, -0.0, 3, -3, 
 MASK = Y > 0
 PROBABILITIES = np.exp(X) / np.exp(X).sum(1, keepdims=True)
 
+SEQUENCE = normal(4, 3, 5)
+
+
+def cells(gates, inputs):
+    """Weights of a recurrent network with a state of 6: of each layer and direction, from so many inputs."""
+    shapes = ((gates * 6, 0), (gates * 6, 6), (gates * 6,), (gates * 6,))
+    return tuple(
+        normal(*(n or given for n in shape), seed=2 + 4 * at + part) / 2
+        for at, given in enumerate(inputs)
+        for part, shape in enumerate(shapes)
+    )
+
+
 # fmt: off
 UNARY = [
     "neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "erf",
@@ -131,6 +144,16 @@ CALLS = [
     ("flip", (X, 1), {}),
     ("flip", (X, (0, 1)), {}),
     ("roll", (X, 2, 1), {}),
+    ("roll", (PICTURE, (-2, 3), (1, -1)), {}),
+    ("pad", (IMAGE, (2, 1, 0, 3)), {}),
+    ("pad", (X, (1, 0)), {"value": -2.0}),
+    ("unfold", (PICTURE, 2, 3, 3), {}),
+    ("unfold", (PICTURE, -1, 4, 1), {}),
+    ("lstm", (SEQUENCE, (normal(2, 3, 6), normal(2, 3, 6, seed=1)), cells(4, (5, 6))), {}),
+    ("lstm", (SEQUENCE, (normal(4, 3, 6), normal(4, 3, 6, seed=1)), cells(4, (5, 5, 12, 12))), {"bidirectional": True}),
+    ("lstm", (SEQUENCE, (normal(1, 4, 6), normal(1, 4, 6, seed=1)), cells(4, (5,))), {"batch_first": True}),
+    ("gru", (SEQUENCE, normal(2, 3, 6), cells(3, (5, 6))), {}),
+    ("gru", (SEQUENCE, normal(4, 4, 6), cells(3, (5, 5, 12, 12))), {"bidirectional": True, "batch_first": True}),
     ("diag", (X[0],), {}),
     ("tril", (X,), {}),
     ("triu", (X, 1), {}),

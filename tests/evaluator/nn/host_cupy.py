@@ -152,6 +152,8 @@ def modules() -> tuple[types.ModuleType, types.ModuleType]:
         if not name.startswith("_"):
             setattr(cupy, name, _as_cupy(getattr(np, name)))
     cupy.ndarray, cupy.RawKernel = ndarray, RawKernel
+    tricks = types.SimpleNamespace(as_strided=_as_cupy(np.lib.stride_tricks.as_strided))
+    cupy.lib = types.SimpleNamespace(stride_tricks=tricks)
     stream, device = types.SimpleNamespace(ptr=0), types.SimpleNamespace(id=0)
     cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: stream, Device=lambda: device)
     scipy_ = types.ModuleType("cupyx.scipy")

@@ -23,7 +23,7 @@ MOST_DRAWS = 16
 # draws are too few: where one term is left, its errors come in steps, and the same one three times over was seen.
 FIRST_DRAWS = 4
 SETTLED = 2.0**-23
-MEANINGLESS = 1.0  # an output of zeros that is none any more once its inputs move has errors of any size
+MEANINGLESS = 2.0**-5  # no bound that follows from it lets zeros pass; where nothing is left, errors are of any size
 
 
 def steadied(found: Sequence[Accuracy], again: Callable[[int], Sequence[Accuracy]]) -> tuple[Accuracy, ...]:

@@ -12,6 +12,13 @@ def mlp(nn, x, network_0_weight, network_0_bias, network_2_weight, network_2_bia
     return nn.linear(x, network_4_weight, network_4_bias)
 
 
+def deep_mlp(nn, x, *weights):
+    layers = list(zip(weights[::2], weights[1::2], strict=True))
+    for weight, bias in layers[:-1]:
+        x = nn.relu(nn.linear(x, weight, bias))
+    return nn.linear(x, *layers[-1])
+
+
 def lenet(
     nn, x, conv1_weight, conv1_bias, conv2_weight, conv2_bias,
     fc1_weight, fc1_bias, fc2_weight, fc2_bias, fc3_weight, fc3_bias,
@@ -50,6 +57,34 @@ MLP = Task(
         "kb": uniform(x=(128, 16384)) + mlp_layers(16384, 16384, 16384, 8192),
         "kb_v0": normal(x=(1, 1000)) + mlp_layers(1000, 400, 800, 500),
     },
+)
+
+WIDE_MLP = Task(
+    id="3_002",
+    name="ShallowWideMLP",
+    family="model",
+    source=forward_text(mlp),
+    sizes={
+        "cpu": uniform(x=(20, 270)) + mlp_layers(270, 500, 500, 300),
+        "kb": uniform(x=(128, 16384)) + mlp_layers(16384, 32768, 32768, 16384),
+        "kb_v0": normal(x=(1, 1000)) + mlp_layers(1000, 2000, 2000, 10),
+    },
+)
+
+DEEP_MLP = Task(
+    id="3_003",
+    name="DeepNarrowMLP",
+    family="model",
+    source=forward_text(deep_mlp),
+    sizes={
+        "cpu": uniform(x=(40, 300)) + mlp_layers(300, *[70] * 16, 250),
+        "kb": uniform(x=(1024, 8192)) + mlp_layers(8192, *[1024] * 16, 8192),
+        "kb_v0": normal(x=(1, 1000)) + mlp_layers(1000, *[50] * 8, 10),
+    },
+    notes=(
+        "Insensitive: each layer shrinks what it is given, so that after all of them the biases alone decide; "
+        "outputs of two inputs agree within 1e-4.",
+    ),
 )
 
 LENET = Task(

@@ -57,8 +57,12 @@ def distribution(array, arrays):
     """As written, but for layers whose range follows from the shape of their weight, as PyTorch initialises them."""
     weights = {other.name: other.shape for other in arrays if other.parameter}
     shape = weights.get(array.name.replace(".bias", ".weight"), ())
+    if len(shape) < 2:
+        return array.init
     bound = f"{math.prod(shape[1:]) ** -0.5:.6g}"
-    return "by fan-in" if len(shape) > 1 and array.init == f"uniform(-{bound},{bound})" else array.init
+    deviation = f"{math.sqrt(2 / (shape[0] * math.prod(shape[2:]))):.6g}"
+    known = {f"uniform(-{bound},{bound})": "by fan-in", f"normal(0,{deviation})": "by fan-out"}
+    return known.get(array.init, array.init)
 
 
 @pytest.mark.parametrize("task_id", catalog.TASKS)

@@ -13,9 +13,18 @@ FULL = "/dev/full"
 REFUSED = "import os\n"
 
 
-def run(*arguments, **keywords):
-    """One command in a process of its own."""
-    command = [sys.executable, "-m", "evaluator", *map(str, arguments)]
+# Starts the command named by its arguments; the first says what Ctrl-C does to it, whatever it does to these tests.
+START = """
+import os, signal, sys
+signal.signal(signal.SIGINT, getattr(signal, sys.argv[1]))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def run(*arguments, interrupt="SIG_DFL", wrapper=(), **keywords):
+    """One command in a process of its own, started by `wrapper`."""
+    start = [sys.executable, "-c", START, interrupt]
+    command = [*wrapper, *start, sys.executable, "-m", "evaluator", *map(str, arguments)]
     return subprocess.run(command, stderr=subprocess.PIPE, timeout=60, text=True, check=False, **keywords)
 
 
@@ -62,7 +71,7 @@ def test_a_reader_that_goes_ends_the_command_quietly():
 
 def test_a_command_without_any_stdout_ends_as_with_one(program):
     for arguments, code in ((("tasks",), 0), (("check", program, "--task=1_019", "--json"), 1)):
-        ended = run(*arguments, preexec_fn=lambda: os.close(1))
+        ended = run(*arguments, wrapper=("sh", "-c", 'exec "$@" >&-', "sh"))
         assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
 
 
@@ -84,10 +93,7 @@ def test_an_interruption_while_it_imports_leaves_no_traceback(tmp_path):
 
 def test_whoever_ignores_interruptions_is_not_interrupted(tmp_path):
     (tmp_path / "tqdm.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\ntqdm = None\n")
-    ended = run(
-        "--version",
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as nohup and `&` in a script do
-    )
+    ignored = "SIG_IGN"  # as nohup and `&` in a script do
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = run("--version", interrupt=ignored, env=environment, stdout=subprocess.PIPE)
     assert (ended.returncode, ended.stderr) == (0, "")

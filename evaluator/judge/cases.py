@@ -2,6 +2,8 @@
 
 A program sees shapes only, so it cannot know which case it is run on. Every case but `plain` also moves arrays that a
 task draws as a constant (norm weights of one, biases of zero): else leaving them out would pass.
+Where a task promises a structure (a triangle, symmetry, probabilities, labels of 1 and -1), the numbers of which it is
+made are transformed, then it is made again: a program may rely on what the task promises.
 """
 
 import math
@@ -10,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.tasks.arrays import NUMPY, Source, draw
+from evaluator.tasks.arrays import NUMPY, Source, draw, parse_init
+from evaluator.tasks.structure import restored
 from evaluator.tasks.task import CASES, Array, Task
 
 SORTED = 2**26  # elements at most, in the case `permuted`
@@ -35,7 +38,9 @@ def centred(arrays: Arrays, rng: Draws) -> Arrays:
 
 
 def sparse(arrays: Arrays, rng: Draws) -> Arrays:
-    """First array zero but for one element in a thousand, 10 z: outputs that one element makes or that none does.
+    """First array zero but for one element in a thousand, 10 z, or 20 + 10 z where that is above 2: outputs that one
+    element makes or that none does. Exponentials of all the zeros beside a maximum near ten would add up to a tenth of
+    it in equal parts, of which an honest float32 sum from left to right loses as much as half precision does.
 
     The first and the last element count as much as all others together: a sum over millions shows their absence, too,
     and what a coarse format makes of them.
@@ -45,7 +50,8 @@ def sparse(arrays: Arrays, rng: Draws) -> Arrays:
         kept = rng.random(x.shape, dtype=np.float32) < 0.001
         kept.reshape(-1)[int(rng.integers(0, x.size, ()))] = True
         thinned = (kept * (10 * _normal(x, rng))).astype(x.dtype)
-        ends = _ending_in(np.full(1, math.sqrt(100 + x.size / 20), np.float32), DOWNWARDS)[0]
+        thinned += 20 * (thinned > 2).astype(x.dtype)
+        ends = _ending_in(np.full(1, math.sqrt(100 + 0.23 * x.size), np.float32), DOWNWARDS)[0]
         thinned.reshape(-1)[0] = thinned.reshape(-1)[-1] = x.dtype.type(ends)
         return thinned
 
@@ -204,7 +210,7 @@ def cases_of(task: Task) -> tuple[str, ...]:
 
 def inputs_for(task: Task, size: str, case: str, seed: int, source: Source = NUMPY) -> Arrays:
     """Inputs then parameters of one case, contiguous, dtypes as in the task, on the device of `source`."""
-    arrays = draw(task, size, seed, case, source)
+    arrays = draw(task, size, seed, case, source, structured=case == "plain")
     if case == "plain":
         return arrays
     specs = task.arrays_at(size)
@@ -212,7 +218,7 @@ def inputs_for(task: Task, size: str, case: str, seed: int, source: Source = NUM
     moved = [_vary_constant(x, spec, rng) for x, spec in zip(arrays, specs, strict=True)]
     transformed = _show_rounding(TRANSFORMS[case](moved, rng), specs, case)
     return [
-        source.xp.ascontiguousarray(x, dtype=spec.dtype).reshape(spec.shape)
+        source.xp.ascontiguousarray(restored(x, parse_init(spec.init).structure), dtype=spec.dtype).reshape(spec.shape)
         for x, spec in zip(transformed, specs, strict=True)
     ]
 

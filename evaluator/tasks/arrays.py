@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evaluator.tasks.structure import DRAWN
 from evaluator.tasks.task import Array, Task
 
+_STRUCTURE = re.compile(rf"({'|'.join(DRAWN)})\((.*)\)")
 _TERM = re.compile(r"(scalar:)?(uniform|normal|integers|constant)\(([^()]*)\)")
 _ARGUMENTS = {"uniform": 2, "normal": 2, "integers": 2, "constant": 1}
 
@@ -22,10 +24,24 @@ class Term:
     scalar: bool  # one number for the whole array
 
 
-def parse_init(text: str) -> tuple[Term, ...]:
-    """Factors of a distribution such as "uniform(0,1)*scalar:uniform(0,1)"; `ValueError` shows the grammar."""
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+    """Product of the terms, and what is made of it."""
+
+    structure: str | None  # a key of `structure.DRAWN`
+    terms: tuple[Term, ...]
+
+
+def parse_init(text: str) -> Distribution:
+    """Meaning of "uniform(0,1)*scalar:uniform(0,1)" or "triu(normal(0,1))"; `ValueError` shows the grammar."""
+    match = _STRUCTURE.fullmatch(text.strip())
+    structure, product = match.groups() if match else (None, text)
+    return Distribution(structure, _terms(product, text))
+
+
+def _terms(product: str, text: str) -> tuple[Term, ...]:
     terms = []
-    for part in text.split("*"):
+    for part in product.split("*"):
         match = _TERM.fullmatch(part.strip())
         try:
             if match is None:
@@ -38,7 +54,7 @@ def parse_init(text: str) -> tuple[Term, ...]:
             raise ValueError(
                 f"cannot read {part.strip()!r} in the distribution {text!r}; write uniform(low,high), "
                 "normal(mean,deviation), integers(low,high), constant(value), or a product of these with '*', "
-                "'scalar:' before a factor drawn once"
+                f"'scalar:' before a factor drawn once; around it may stand one of {', '.join(DRAWN)}, with brackets"
             ) from None
         terms.append(Term(kind, numbers, scalar is not None))
     return tuple(terms)
@@ -72,26 +88,34 @@ class NumpySource:
 NUMPY = NumpySource()
 
 
-def draw(task: Task, size: str, seed: int, case: str = "plain", source: Source = NUMPY) -> list:
+def draw(
+    task: Task, size: str, seed: int, case: str = "plain", source: Source = NUMPY, structured: bool = True
+) -> list:
     """Inputs, then parameters, of `task` at `size`.
 
     Array number i comes from a stream of its own, keyed by (seed, i); `case` selects another part of that stream, so
-    that two cases share no numbers. Raises KeyError for an unknown size, ValueError for a bad distribution.
+    that two cases share no numbers. `structured=False`: the numbers of which triangles, probabilities and the like are
+    made. Raises KeyError for an unknown size, ValueError for a bad distribution.
     """
-    return [draw_array(array, seed, index, case, source) for index, array in enumerate(task.arrays_at(size))]
+    arrays = task.arrays_at(size)
+    return [draw_array(array, seed, index, case, source, structured) for index, array in enumerate(arrays)]
 
 
-def draw_array(array: Array, seed: int, index: int, case: str = "plain", source: Source = NUMPY) -> Any:
+def draw_array(
+    array: Array, seed: int, index: int, case: str = "plain", source: Source = NUMPY, structured: bool = True
+) -> Any:
     """One array of a task: shape and dtype of `array`, contents from the stream of (seed, index, case)."""
     xp = source.xp
     generator = source.generator(seed, index, 0 if case == "plain" else 1 + zlib.crc32(case.encode()))
     dtype = np.dtype(array.dtype)
-    product = None
-    for term in parse_init(array.init):
+    distribution, product = parse_init(array.init), None
+    for term in distribution.terms:
         drawn = _draw_term(xp, term, () if term.scalar else array.shape, dtype, generator)
         product = drawn if product is None else product * drawn
     # `ascontiguousarray` makes a vector of a scalar, hence the last shape.
     drawn = xp.asarray(product, dtype)
+    if structured and distribution.structure:
+        drawn = xp.ascontiguousarray(DRAWN[distribution.structure](drawn))
     return drawn if drawn.shape == array.shape else xp.full(array.shape, drawn).reshape(array.shape)
 
 

@@ -17,7 +17,8 @@ class Array:
     """One input or parameter of a task.
 
     `init` names the initial distribution: "uniform(0,1)", "normal(0,1)", "integers(0,10)", "constant(1)", or a
-    product of such terms with "*", where "scalar:" before a term draws one number for the whole array.
+    product of such terms with "*", where "scalar:" before a term draws one number for the whole array. "triu", "tril",
+    "symmetric", "softmax" or "sign" around it, as in "triu(uniform(0,1))", names the structure that an input has.
     """
 
     name: str  # as the reference calls it; a dot is an underscore in the arguments of `forward`

@@ -206,3 +206,24 @@ def test_draws_that_are_alike_are_integers_of_one_range():
     for x in inputs_for(PAIR, "cpu", "alike", seed=3):
         np.testing.assert_array_equal(x, np.rint(x))
         assert 100 < np.abs(x).max() <= 300
+
+
+STRUCTURED = task_of(
+    *(Array(name, (33, 33), init=f"{name}(uniform(0,1))") for name in ("triu", "symmetric", "tril", "softmax", "sign"))
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_structures_that_a_task_promises_are_kept(case):
+    upper, symmetric, lower, probabilities, signs = inputs_for(STRUCTURED, "cpu", case, seed=3)
+    np.testing.assert_array_equal(upper, np.triu(upper))
+    np.testing.assert_array_equal(symmetric, symmetric.T)
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert set(np.unique(signs)) <= {-1, 1}
+
+
+def test_numbers_of_a_symmetric_input_are_a_case_s_own():
+    task = task_of(Array("x", (33, 33), init="symmetric(uniform(0,1))"))
+    x = inputs_for(task, "cpu", "integers", seed=3)[0]
+    np.testing.assert_array_equal(x, np.rint(x))  # a mean of two would end in halves

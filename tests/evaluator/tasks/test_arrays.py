@@ -77,7 +77,7 @@ def test_shapes_of_any_rank_are_drawn(shape):
 
 
 def test_an_init_is_read_as_its_factors():
-    assert parse_init("normal(0,1)*scalar:constant(2)") == (
+    assert parse_init("normal(0,1)*scalar:constant(2)").terms == (
         Term("normal", (0.0, 1.0), scalar=False),
         Term("constant", (2.0,), scalar=True),
     )
@@ -87,3 +87,39 @@ def test_an_init_is_read_as_its_factors():
 def test_a_bad_init_shows_the_grammar(init):
     with pytest.raises(ValueError, match=r"uniform\(low,high\)"):
         parse_init(init)
+
+
+def of_structure(name, shape=(40, 40)):
+    return draw_array(Array("x", shape, init=f"{name}(uniform(-1,1))"), 3, 0)
+
+
+def test_a_structure_is_read_apart_from_what_is_drawn():
+    read = parse_init("softmax(uniform(0,1)*scalar:uniform(0,1))")
+    assert read.structure == "softmax"
+    assert [term.scalar for term in read.terms] == [False, True]
+
+
+def test_triangles_are_zero_on_one_side_alone():
+    upper, lower = of_structure("triu"), of_structure("tril")
+    assert not upper[np.tril_indices(40, -1)].any()
+    assert not lower[np.triu_indices(40, 1)].any()
+    assert upper[np.triu_indices(40)].all()
+    assert lower[np.tril_indices(40)].all()
+
+
+def test_a_symmetric_matrix_is_the_mean_of_a_draw_and_its_transpose():
+    raw = draw_array(Array("x", (40, 40), init="symmetric(uniform(-1,1))"), 3, 0, structured=False)
+    np.testing.assert_array_equal(of_structure("symmetric"), (raw + raw.T) / 2)
+    assert not np.array_equal(raw, raw.T)
+
+
+def test_probabilities_of_a_row_sum_to_one():
+    x = of_structure("softmax", (5, 300))
+    assert np.all(x > 0)
+    np.testing.assert_allclose(x.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_signs_are_as_often_one_as_the_other():
+    x = of_structure("sign")
+    assert set(np.unique(x)) == {-1, 1}
+    assert abs(x.mean()) < 0.1

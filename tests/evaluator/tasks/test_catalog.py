@@ -13,15 +13,26 @@ from evaluator.tasks import catalog, user
 
 FACTS = json.loads((pathlib.Path(__file__).parents[2] / "data" / "kernelbench.json").read_text())["tasks"]
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
+DRAWS = {"uniform[0,1)": "uniform(0,1)", "normal": "normal(0,1)"}
 INIT_OF = {
-    "uniform[0,1)": "uniform(0,1)",
-    "normal": "normal(0,1)",
+    **DRAWS,
     "(uniform[0,1) * uniform[0,1) (one scalar))": "uniform(0,1)*scalar:uniform(0,1)",
+    "constant 3.14": "constant(3.14)",
+    "randint[0,2).bool": "integers(0,2)",
+    "randint[0,10)": "integers(0,10)",
+    "randint[0,4096)": "integers(0,4096)",
+    "((randint[0,2).float * 2) - 1)": "sign(uniform(-1,1))",
+    "softmax((uniform[0,1) * uniform[0,1) (one scalar)),dim=-1)": "softmax(uniform(0,1)*scalar:uniform(0,1))",
+    **{f"softmax({drawn},dim=-1)": f"softmax({init})" for drawn, init in DRAWS.items()},
+    **{f"{part}({drawn})": f"{part}({init})" for part in ("triu", "tril") for drawn, init in DRAWS.items()},
+    **{f"(({drawn} + ({drawn}).T) / 2)": f"symmetric({init})" for drawn, init in DRAWS.items()},
 }
 
 
 def specs(listed):
-    return [(fact["name"], tuple(fact["shape"]), fact["dtype"]) for fact in listed]
+    """Python numbers of the benchmark are arrays of no dimension here."""
+    numbers = {"python float": "float32"}
+    return [(fact["name"], tuple(fact["shape"]), numbers.get(fact["dtype"], fact["dtype"])) for fact in listed]
 
 
 @pytest.mark.parametrize("task_id", catalog.TASKS)

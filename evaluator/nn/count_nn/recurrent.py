@@ -34,7 +34,7 @@ def _layers(
     steps, given = x.shape[1 if batch_first else 0], x.shape[0 if batch_first else 1]
     if given != batch or len(weights) != 4 * cells:
         raise ValueError(
-            f"{cells} states of {batch} rows need {4 * cells} weights and as many rows of x, got {len(weights)}, {given}"
+            f"{cells} states of {batch} rows need {4 * cells} weights, {batch} rows of x; saw {len(weights)}, {given}"
         )
     for at in range(cells):
         of_x, of_hidden = weights[4 * at], weights[4 * at + 1]

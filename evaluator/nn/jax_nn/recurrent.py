@@ -1,11 +1,16 @@
-"""Recurrent networks of several layers, in JAX. The arguments are plain ones: `torch.lstm` takes a dozen by position."""
+"""Recurrent networks of several layers, in JAX.
 
+The arguments are fewer than `torch.lstm` takes: the number of layers is that of the states, and there are biases.
+"""
+
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 
 State = tuple[jax.Array, ...]  # of one layer and direction, each [B, H]
+Cell = Callable[[State, jax.Array, jax.Array], State]  # of a state, and the shares of x and of the state in the gates
 
 
 def lstm(
@@ -23,13 +28,7 @@ def lstm(
     wide where bidirectional, in the order of x.
     """
 
-    def cell(state: State, gates: jax.Array, weight: jax.Array, bias: jax.Array) -> State:
-        hidden, memory = state
-        i, f, g, o = jnp.split(gates + hidden @ weight.T + bias, 4, axis=-1)
-        memory = jax.nn.sigmoid(f) * memory + jax.nn.sigmoid(i) * jnp.tanh(g)
-        return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
-
-    outputs, (hidden, memory) = _layers(cell, x, states, weights, bidirectional, batch_first)
+    outputs, (hidden, memory) = _layers(_lstm_cell, x, states, weights, bidirectional, batch_first)
     return outputs, hidden, memory
 
 
@@ -38,26 +37,25 @@ def gru(
 ) -> tuple[jax.Array, jax.Array]:
     """Outputs of the last layer, then the final states of all; as `lstm`, with the gates r, z and n."""
 
-    def cell(state: State, gates: jax.Array, weight: jax.Array, bias: jax.Array) -> State:
-        (hidden,) = state
-        of_x, of_hidden = jnp.split(gates, 3, axis=-1), jnp.split(hidden @ weight.T + bias, 3, axis=-1)
-        reset, update = (jax.nn.sigmoid(of_x[gate] + of_hidden[gate]) for gate in (0, 1))
-        new = jnp.tanh(of_x[2] + reset * of_hidden[2])
-        return ((1 - update) * new + update * hidden,)
-
-    outputs, (hidden,) = _layers(cell, x, (h0,), weights, bidirectional, batch_first)
+    outputs, (hidden,) = _layers(_gru_cell, x, (h0,), weights, bidirectional, batch_first)
     return outputs, hidden
 
 
+def _lstm_cell(state: State, of_x: jax.Array, of_hidden: jax.Array) -> State:
+    i, f, g, o = jnp.split(of_x + of_hidden, 4, axis=-1)
+    memory = jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
+
+
+def _gru_cell(state: State, of_x: jax.Array, of_hidden: jax.Array) -> State:
+    (r, z, n), (hidden_r, hidden_z, hidden_n) = jnp.split(of_x, 3, axis=-1), jnp.split(of_hidden, 3, axis=-1)
+    update = jax.nn.sigmoid(z + hidden_z)
+    return ((1 - update) * jnp.tanh(n + jax.nn.sigmoid(r + hidden_r) * hidden_n) + update * state[0],)
+
+
 def _layers(
-    cell: Callable[[State, jax.Array, jax.Array, jax.Array], State],
-    x: jax.Array,
-    states: State,
-    weights: Sequence[jax.Array],
-    bidirectional: bool,
-    batch_first: bool,
+    cell: Cell, x: jax.Array, states: State, weights: Sequence[jax.Array], bidirectional: bool, batch_first: bool
 ) -> tuple[jax.Array, State]:
-    """One scan for each layer and direction; the gates' share of x is one product for all steps."""
     x = jnp.swapaxes(x, 0, 1) if batch_first else x
     directions = 2 if bidirectional else 1
     last = []
@@ -65,16 +63,31 @@ def _layers(
         outputs = []
         for way in range(directions):
             at = first + way
-            of_x, of_hidden, bias_x, bias_hidden = weights[4 * at : 4 * at + 4]
-
-            def step(state: State, gates: jax.Array, w: jax.Array = of_hidden, b: jax.Array = bias_hidden) -> tuple:
-                state = cell(state, gates, w, b)
-                return state, state[0]
-
             begin = tuple(part[at] for part in states)
-            final, output = jax.lax.scan(step, begin, x @ of_x.T + bias_x, reverse=bool(way))
+            final, output = _steps(cell, begin, x, *weights[4 * at : 4 * at + 4], backward=way == 1)
             last.append(final)
             outputs.append(output)
         x = jnp.concatenate(outputs, axis=-1)
     x = jnp.swapaxes(x, 0, 1) if batch_first else x
     return x, tuple(jnp.stack(part) for part in zip(*last, strict=True))
+
+
+# A scan outside of `jit` is compiled anew at every call; this is compiled once for all layers alike.
+@functools.partial(jax.jit, static_argnames=("cell", "backward"))
+def _steps(
+    cell: Cell,
+    begin: State,
+    x: jax.Array,
+    of_x: jax.Array,
+    of_hidden: jax.Array,
+    bias_x: jax.Array,
+    bias_hidden: jax.Array,
+    backward: bool,
+) -> tuple[State, jax.Array]:
+    """Last state, and hidden states [T, B, H], of one layer in one direction; x's share of the gates is one product."""
+
+    def step(state: State, gates: jax.Array) -> tuple[State, jax.Array]:
+        state = cell(state, gates, state[0] @ of_hidden.T + bias_hidden)
+        return state, state[0]
+
+    return jax.lax.scan(step, begin, x @ of_x.T + bias_x, reverse=backward)

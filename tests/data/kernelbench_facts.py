@@ -6,6 +6,7 @@ TABLES is a folder with tasks.json (version 0.2) and tasks_v0_shapes.json (versi
 import json
 import pathlib
 import sys
+from collections.abc import Collection
 
 NOTICE = {
     "source": "https://github.com/ScalingIntelligence/KernelBench",
@@ -17,14 +18,20 @@ NOTICE = {
 KEPT = ("inputs", "params", "outputs")
 
 
+def kept(task: dict, unused: Collection[str]) -> dict:
+    """What is kept of a task, without the parameters that its forward never reads."""
+    read = [given for given in task["params"] if given["name"] not in unused]
+    return {**{key: task[key] for key in KEPT}, "params": read}
+
+
 def main(tables: pathlib.Path) -> None:
     present = {task["id"]: task for task in json.loads((tables / "tasks.json").read_text())}
     version0 = {task["id"]: task for task in json.loads((tables / "tasks_v0_shapes.json").read_text())}
     facts = {
         task_id: {
             "name": present[task_id]["name"],
-            "kb": {key: present[task_id][key] for key in KEPT},
-            "kb_v0": {key: version0[task_id][key] for key in KEPT},
+            "kb": kept(present[task_id], unused=present[task_id].get("unused_params") or ()),
+            "kb_v0": kept(version0[task_id], unused=present[task_id].get("unused_params") or ()),
         }
         for task_id in present
     }

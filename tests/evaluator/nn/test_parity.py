@@ -59,8 +59,14 @@ REFERENCES = list(references())
 DEEP = {task.id for task in catalog.TASKS.values() if len(task.arrays_at("cpu")) > 30}
 
 
+def case(task_id, size, source):
+    """One reference; at a size of the benchmark's it is slow."""
+    marks = () if size == "cpu" else (pytest.mark.slow,)
+    return pytest.param(task_id, size, source, id=task_id, marks=marks)
+
+
 def cases(deep):
-    return [pytest.param(*case, id=case[0]) for case in REFERENCES if (case[0] in DEEP) == deep]
+    return [case(*reference) for reference in REFERENCES if (reference[0] in DEEP) == deep]
 
 
 @pytest.mark.parametrize(("task_id", "size", "source"), cases(deep=False))

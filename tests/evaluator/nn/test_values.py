@@ -22,19 +22,26 @@ def test_every_task_has_stored_values_for_each_of_its_references():
     assert {task_id: [entry["source"] for entry in entries] for task_id, entries in STORED.items()} == sources
 
 
-@pytest.mark.parametrize("task_id", [task_id for task_id in STORED if task_id not in DEEP])
-def test_a_reference_equals_the_stored_values(task_id):
-    for entry in STORED[task_id]:
-        arrays = [jnp.asarray(array) for array in draw(catalog.TASKS[task_id], entry["size"], seed=11)]
-        (output,) = run.run(entry["source"], jax_nn, arrays)
-        flat = np.asarray(output, np.float64).ravel()
-        picked = np.linspace(0, flat.size - 1, min(64, flat.size)).astype(int)
-        assert list(output.shape) == entry["shape"]
-        if 0 < entry["norm"] < 1e-12:  # in float64; what float32 gives is rounding too (2_023)
-            np.testing.assert_allclose(flat, 0, atol=1e-6)
-            continue
-        np.testing.assert_allclose(np.linalg.norm(flat), entry["norm"], rtol=1e-5)
-        np.testing.assert_allclose(flat[picked], entry["values"], rtol=2e-5, atol=2e-6 * np.abs(flat).max())
+def case(task_id, entry):
+    """One reference; at a size of the benchmark's it is slow."""
+    return pytest.param(task_id, entry, id=task_id, marks=() if entry["size"] == "cpu" else (pytest.mark.slow,))
+
+
+SHALLOW = [case(task_id, entry) for task_id, entries in STORED.items() if task_id not in DEEP for entry in entries]
+
+
+@pytest.mark.parametrize(("task_id", "entry"), SHALLOW)
+def test_a_reference_equals_the_stored_values(task_id, entry):
+    arrays = [jnp.asarray(array) for array in draw(catalog.TASKS[task_id], entry["size"], seed=11)]
+    (output,) = run.run(entry["source"], jax_nn, arrays)
+    flat = np.asarray(output, np.float64).ravel()
+    picked = np.linspace(0, flat.size - 1, min(64, flat.size)).astype(int)
+    assert list(output.shape) == entry["shape"]
+    if 0 < entry["norm"] < 1e-12:  # in float64; what float32 gives is rounding too (2_023)
+        np.testing.assert_allclose(flat, 0, atol=1e-6)
+        return
+    np.testing.assert_allclose(np.linalg.norm(flat), entry["norm"], rtol=1e-5)
+    np.testing.assert_allclose(flat[picked], entry["values"], rtol=2e-5, atol=2e-6 * np.abs(flat).max())
 
 
 @pytest.mark.slow

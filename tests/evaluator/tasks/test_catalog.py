@@ -87,7 +87,7 @@ def distribution(array, arrays):
     states = [shape[1] for name, shape in weights.items() if "weight_hh_l" in name]
     if states and array.init == f"uniform(-{states[0] ** -0.5:.6g},{states[0] ** -0.5:.6g})":
         return "by size of state"
-    if len(array.shape) > 1 and array.init == f"normal(0,{array.shape[-2] ** -0.5:.6g})":
+    if len(array.shape) in (2, 3) and array.init == f"normal(0,{array.shape[-2] ** -0.5:.6g})":
         return "by features"
     if array.name.endswith("in_proj_weight"):
         xavier = f"{math.sqrt(6 / (array.shape[0] + array.shape[1])):.6g}"

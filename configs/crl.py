@@ -13,7 +13,7 @@ Words after the colon can be joined: `:grpo,smoke`. Any value below, and of the 
 
 Device: two CPU cores, 12 GB of memory; no GPU. Programs run on the CPU emulator of CUDA, so a speed-up here says
 nothing of a GPU. Measured: 5 iterations of 8 programs in 8 minutes on a quiet machine, half of them right. `:kb` on one
-H200: 10 s an iteration, but its largest tasks leave too little memory for a learner (docs/results.md).
+H200: 10 s an iteration (docs/results.md).
 """
 
 import runpy

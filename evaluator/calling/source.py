@@ -98,9 +98,16 @@ def _verdict(given: str | Path | Verdict | None, path: Path | None, device: str,
         raise Unverified(f"{name} comes without a verdict: pass verdict=, or allow_unverified=True")
     place = Path(given) if given is not None else path.with_suffix(f".{device}.json")  # type: ignore[union-attr]
     if not place.is_file():
-        cure = f"`python -m evaluator verify {place.parent} --device={device} --write` makes it"
-        raise Unverified(f"there is no verdict {place}: {cure}, or pass allow_unverified=True")
+        raise Unverified(f"there is no verdict {place}: {_cure(path or place, device)}, or pass allow_unverified=True")
     return from_json(place.read_text(encoding="utf-8"))
+
+
+def _cure(path: Path, device: str) -> str:
+    """How a program gets its verdict: `verify` takes the task's id from the folder."""
+    command = f"`python -m evaluator verify {path} --device={device} --write` makes it"
+    if path.absolute().parent.name in catalog.TASKS:
+        return command
+    return f"move it to a folder that is called as its task (1_019, say); there {command}"
 
 
 def _check(verdict: Verdict, text: str, task: Task, device: str, name: str) -> None:

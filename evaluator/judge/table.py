@@ -25,7 +25,9 @@ def block(name: str, verdict: Verdict) -> str:
     lines += [f"  speed-up over {label}: {ratio_text(ratio)}" for label, ratio in verdict.speedups.items()]
     if verdict.ok and not verdict.speedups and verdict.times:
         lines.append("  no speed-up: the task has no plain program to compare with (--plain=FILE names one)")
-    if verdict.errors:
+    if verdict.errors and not verdict.ok:
+        lines.append(f"  passed before: {', '.join(error.case for error in verdict.errors)}")
+    elif verdict.errors:
         worst = max(verdict.errors, key=lambda error: error.error / error.bound if error.bound else 0.0)
         lines.append(
             f"  {len(verdict.errors)} cases; closest to its bound: {worst.case}, {worst.error:.1e} of {worst.bound:.1e}"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Judging processes import this module again when they start: whatever needs JAX is imported where it is used.
 
+INTERRUPTED = 130  # exit code, as of shells
+
 CONFIG = config_flags.DEFINE_config_file("config", help_string="page of configs/; `:smoke` after it makes a small run")
 RUN = flags.DEFINE_string("run", None, "name of the run; default: the config's name")
 RUNS = flags.DEFINE_string("runs", "runs", "folder that holds the runs")
@@ -44,7 +46,7 @@ def main(argv: Sequence[str]) -> None:
         cure = "; free some space and give the same command again" if error.errno == errno.ENOSPC else ""
         _fail(1, f"{error}{cure}")
     except KeyboardInterrupt:
-        _fail(130, "stopped; the same command continues the run")
+        _fail(INTERRUPTED, "stopped; the same command continues the run")
 
 
 def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> str:
@@ -122,4 +124,10 @@ def _fail(code: int, text: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=parse_flags)
+    try:
+        app.run(main, flags_parser=parse_flags)
+    except SystemExit as end:
+        if end.code != INTERRUPTED:
+            raise
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)  # XLA ends no computation that runs, and the interpreter would wait for it

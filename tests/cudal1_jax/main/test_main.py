@@ -233,3 +233,19 @@ def test_the_program_starts_as_a_module_and_imports_no_jax_for_a_wrong_flag():
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "2 False"
     assert ran.stderr.strip() == "error: Unknown command line flag 'nonsense'"
+
+
+def test_ctrl_c_ends_a_run_that_computes(tmp_path):
+    """XLA's threads go on with what they compute: here one that sleeps for a minute."""
+    code = (
+        "import runpy, sys, threading, time\n"
+        "from cudal1_jax.stages import checks\n"
+        "def interrupt(config):\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    raise KeyboardInterrupt\n"
+        "checks.check = interrupt\n"
+        f"sys.argv = ['main', '{CRL}', '--runs={tmp_path}']\n"
+        "runpy.run_module('cudal1_jax.main', run_name='__main__')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "error: stopped; the same command continues the run\n")

@@ -136,7 +136,7 @@ class Session:
         copies = []
         for number, (array, buffer) in enumerate(zip(inputs, wanted, strict=True)):
             dtype = numpy_dtype(buffer.dtype)
-            array = np.ascontiguousarray(array)
+            array = np.asarray(array, order="C")  # of no dimension too
             if array.dtype != dtype or array.shape != buffer.shape:
                 seen = f"{array.dtype} {array.shape}"
                 raise ValueError(f"input {buffer.name!r}: expected {dtype} {buffer.shape}, got {seen}")

@@ -51,7 +51,7 @@ def reports(
     """One report a tool, lazily, each from a process of its own. Raises Unusable."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "plan.pickle")
-        file.write_bytes(pickle.dumps((compiled, [np.ascontiguousarray(x) for x in inputs])))
+        file.write_bytes(pickle.dumps((compiled, [np.asarray(x, order="C") for x in inputs])))
         for tool in TOOLS:
             yield Report(tool, _finding(executable, tool, file, deadline_s))
 

@@ -48,6 +48,15 @@ def test_replays_use_new_contents_at_the_same_addresses(session_of, out):
     assert np.array_equal(report.outputs[0], 2 * x)  # a report keeps copies
 
 
+def test_an_input_of_no_dimension_is_one_number(session_of, out):
+    text = "__global__ void k(const float* s, float* y) { y[threadIdx.x] = 2.0f * *s; }"
+    session, (s,) = session_of(text, [np.full((), 3.0, np.float32), out((32,))], block=(32,))
+    assert np.array_equal(session.run([s]).outputs[0], np.full(32, 6.0))
+    session.refill([s + np.float32(1)])
+    assert session.time(2) > 0
+    assert np.array_equal(session.outputs()[0], np.full(32, 8.0))
+
+
 @pytest.mark.parametrize("forget", [True, False])
 def test_what_a_timed_replay_leaves_beside_a_buffer_is_a_fault_at_once(session_of, out, forget):
     text = source("if (x[0] > 500.0f) ((volatile float*)y)[-8] = x[0]; if (i == 0) y[i] = x[i];")

@@ -1,8 +1,8 @@
 """Chains of a matrix product and what follows it, KernelBench level 2."""
 
-from evaluator.tasks.norms import affine
+from evaluator.tasks.linear_chain import linear_chain
 from evaluator.tasks.notation import forward_text, layer, normal, parameter, uniform
-from evaluator.tasks.task import Array, Task
+from evaluator.tasks.task import Task
 
 
 def gemm_multiply_leaky_relu(nn, x, gemm_weight, gemm_bias):
@@ -57,22 +57,12 @@ def matmul_gelu_softmax(nn, x, linear_weight, linear_bias):
     return nn.softmax(x, dim=1)
 
 
-def linear_sizes(name: str, version0: tuple[int, int, int]) -> dict[str, tuple[Array, ...]]:
-    """Sizes of a chain on one linear layer: the benchmark's own, and (rows, inputs, outputs) of version 0."""
-    rows, inputs, outputs = version0
-    return {
-        "cpu": uniform(x=(100, 250)) + layer(name, (200, 250)),
-        "kb": uniform(x=(1024, 8192)) + layer(name, (8192, 8192)),
-        "kb_v0": normal(x=(rows, inputs)) + layer(name, (outputs, inputs)),
-    }
-
-
-GEMM_MULTIPLY_LEAKY_RELU = Task(
-    id="2_012",
-    name="Gemm_Multiply_LeakyReLU",
-    family="chain",
-    source=forward_text(gemm_multiply_leaky_relu),
-    sizes=linear_sizes("gemm", (128, 1024, 512)),
+GEMM_MULTIPLY_LEAKY_RELU = linear_chain(
+    "2_012",
+    "Gemm_Multiply_LeakyReLU",
+    gemm_multiply_leaky_relu,
+    "gemm",
+    (128, 1024, 512),
 )
 
 GEMM_DIVIDE_SUM_SCALING = Task(
@@ -88,34 +78,32 @@ GEMM_DIVIDE_SUM_SCALING = Task(
     collapses="the sum over columns of x @ weight.T is x @ (column sums of weight): a matrix-vector product",
 )
 
-MATMUL_SUM_MAX_MEAN_LOGSUMEXP = Task(
-    id="2_018",
-    name="Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp",
-    family="chain",
-    source=forward_text(matmul_sum_max_mean_logsumexp),
-    sizes=linear_sizes("linear", (128, 10, 5)),
+MATMUL_SUM_MAX_MEAN_LOGSUMEXP = linear_chain(
+    "2_018",
+    "Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp",
+    matmul_sum_max_mean_logsumexp,
+    "linear",
+    (128, 10, 5),
     collapses="one column is left after the sum, so what follows changes nothing: x @ (column sums) + sum of bias",
 )
 
-GEMM_GROUP_NORM_HARDTANH = Task(
-    id="2_030",
-    name="Gemm_GroupNorm_Hardtanh",
-    family="chain",
-    source=forward_text(gemm_group_norm_hardtanh),
-    sizes={
-        "cpu": uniform(x=(100, 250)) + layer("gemm", (208, 250)) + affine("group_norm", 208),
-        "kb": uniform(x=(1024, 8192)) + layer("gemm", (8192, 8192)) + affine("group_norm", 8192),
-        "kb_v0": normal(x=(128, 1024)) + layer("gemm", (512, 1024)) + affine("group_norm", 512),
-    },
-    sources_at={"kb_v0": forward_text(gemm_group_norm_hardtanh_v0)},
+GEMM_GROUP_NORM_HARDTANH = linear_chain(
+    "2_030",
+    "Gemm_GroupNorm_Hardtanh",
+    gemm_group_norm_hardtanh,
+    "gemm",
+    (128, 1024, 512),
+    cpu=(100, 250, 208),
+    norm="group_norm",
+    at_version0=gemm_group_norm_hardtanh_v0,
 )
 
-GEMM_RELU_DIVIDE = Task(
-    id="2_063",
-    name="Gemm_ReLU_Divide",
-    family="chain",
-    source=forward_text(gemm_relu_divide),
-    sizes=linear_sizes("linear", (128, 1024, 512)),
+GEMM_RELU_DIVIDE = linear_chain(
+    "2_063",
+    "Gemm_ReLU_Divide",
+    gemm_relu_divide,
+    "linear",
+    (128, 1024, 512),
 )
 
 GEMM_ADD_RELU = Task(
@@ -142,18 +130,18 @@ GEMM_ADD_RELU = Task(
     },
 )
 
-MATMUL_DIVIDE_GELU = Task(
-    id="2_086",
-    name="Matmul_Divide_GELU",
-    family="chain",
-    source=forward_text(matmul_divide_gelu),
-    sizes=linear_sizes("linear", (128, 512, 1024)),
+MATMUL_DIVIDE_GELU = linear_chain(
+    "2_086",
+    "Matmul_Divide_GELU",
+    matmul_divide_gelu,
+    "linear",
+    (128, 512, 1024),
 )
 
-MATMUL_GELU_SOFTMAX = Task(
-    id="2_099",
-    name="Matmul_GELU_Softmax",
-    family="chain",
-    source=forward_text(matmul_gelu_softmax),
-    sizes=linear_sizes("linear", (128, 100, 10)),
+MATMUL_GELU_SOFTMAX = linear_chain(
+    "2_099",
+    "Matmul_GELU_Softmax",
+    matmul_gelu_softmax,
+    "linear",
+    (128, 100, 10),
 )

@@ -1,6 +1,7 @@
 """Chains of a 2-D convolution, plain or transposed, and element-wise operations, KernelBench level 2."""
 
-from evaluator.tasks.conv2d_sizes import Image, Weights, chain, sizes
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv2d_sizes import Image, Weights, sizes
 
 _PLAIN, _TRANSPOSED = Weights(), Weights(transposed=True)
 _SMALL = Image((3, 6, 45, 41), 18)

@@ -1,6 +1,7 @@
 """Chains of a 2-D convolution, plain or transposed, and a batch or group norm, KernelBench level 2."""
 
-from evaluator.tasks.conv2d_sizes import Image, Weights, chain, sizes
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv2d_sizes import Image, Weights, sizes
 
 
 def batch_norm_tanh_max_group_norm(

@@ -1,6 +1,7 @@
 """Chains of a 2-D convolution, plain or transposed, and a reduction or softmax, KernelBench level 2."""
 
-from evaluator.tasks.conv2d_sizes import VERSION0, Image, Weights, chain, sizes
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv2d_sizes import VERSION0, Image, Weights, sizes
 from evaluator.tasks.notation import parameter, uniform
 from evaluator.tasks.task import Array
 

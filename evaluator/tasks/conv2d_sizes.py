@@ -1,11 +1,10 @@
 """How the chains on a 2-D convolution are written down: a layer, parameters before it and a norm after it."""
 
 import dataclasses
-from collections.abc import Callable
 
 from evaluator.tasks.norms import affine
-from evaluator.tasks.notation import Shape, forward_text, layer, normal, parameter, uniform
-from evaluator.tasks.task import Array, Task
+from evaluator.tasks.notation import Shape, layer, normal, parameter, uniform
+from evaluator.tasks.task import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,29 +46,3 @@ def sizes(weights: Weights, *, cpu: Image, kb: Image, kb_v0: Image = VERSION0) -
         "kb": uniform(x=kb.x) + weights.arrays(kb),
         "kb_v0": normal(x=kb_v0.x) + weights.arrays(kb_v0),
     }
-
-
-def chain(
-    task_id: str,
-    name: str,
-    forward: Callable,
-    arrays: dict[str, tuple[Array, ...]],
-    *,
-    version0: Callable | None = None,
-    degenerate: str | None = None,
-    collapses: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> Task:
-    """A chain whose reference is `forward`, or `version0` at the benchmark's first version."""
-    return Task(
-        id=task_id,
-        name=name,
-        family="chain",
-        source=forward_text(forward),
-        sizes=arrays,
-        precision="tf32",
-        degenerate=degenerate,
-        collapses=collapses,
-        notes=notes,
-        sources_at={"kb_v0": forward_text(version0)} if version0 else {},
-    )

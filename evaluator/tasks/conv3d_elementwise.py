@@ -1,6 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and element-wise functions, KernelBench level 2."""
 
-from evaluator.tasks.conv3d_sizes import Size, chain, conv, conv_transpose, per_channel, sizes
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, per_channel, sizes
 from evaluator.tasks.notation import normal, uniform
 
 

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
-from evaluator.tasks.notation import Shape, forward_text, layer, normal, parameter, uniform
-from evaluator.tasks.task import Array, Task
+from evaluator.tasks.notation import Shape, layer, normal, parameter, uniform
+from evaluator.tasks.task import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,29 +63,3 @@ def sizes(
         "kb": arrays(uniform(x=kb.x), kb, own, norm),
         "kb_v0": arrays(normal(x=kb_v0.x), kb_v0, own_v0 or own, norm_v0 or norm),
     }
-
-
-def chain(
-    task_id: str,
-    name: str,
-    forward: Callable,
-    arrays: dict[str, tuple[Array, ...]],
-    *,
-    version0: Callable | None = None,
-    degenerate: str | None = None,
-    collapses: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> Task:
-    """A chain whose reference is `forward`, or `version0` at the benchmark's first version."""
-    return Task(
-        id=task_id,
-        name=name,
-        family="chain",
-        source=forward_text(forward),
-        sizes=arrays,
-        precision="tf32",
-        degenerate=degenerate,
-        collapses=collapses,
-        notes=notes,
-        sources_at={"kb_v0": forward_text(version0)} if version0 else {},
-    )

@@ -1,6 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and a softmax or logsumexp, KernelBench level 2."""
 
-from evaluator.tasks.conv3d_sizes import Size, chain, conv, conv_transpose, none, per_channel, sizes
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, none, per_channel, sizes
 from evaluator.tasks.notation import parameter
 from evaluator.tasks.task import Array
 

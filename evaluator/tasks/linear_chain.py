@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from evaluator.tasks.chain import chain
 from evaluator.tasks.norms import affine
-from evaluator.tasks.notation import forward_text, layer, normal, parameter, uniform
+from evaluator.tasks.notation import layer, normal, parameter, uniform
 from evaluator.tasks.task import Array, Task
 
 Lengths = tuple[int, int, int]
@@ -38,13 +39,13 @@ def linear_chain(
         scale = affine(norm, outputs) if norm else ()
         return (*draw(x=(rows, inputs)), *own(outputs), *layer(layer_name, (outputs, inputs)), *scale)
 
-    return Task(
-        id=task_id,
-        name=name,
-        family="chain",
-        source=forward_text(function),
-        sizes={"cpu": arrays(uniform, cpu), "kb": arrays(uniform, kb), "kb_v0": arrays(normal, version0)},
-        sources_at={"kb_v0": forward_text(at_version0)} if at_version0 else {},
+    return chain(
+        task_id,
+        name,
+        function,
+        {"cpu": arrays(uniform, cpu), "kb": arrays(uniform, kb), "kb_v0": arrays(normal, version0)},
+        version0=at_version0,
+        precision="fp32",
         **flags,
     )
 

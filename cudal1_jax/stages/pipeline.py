@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from cudal1_jax.report import run_directory
+from cudal1_jax.report import progress, run_directory
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.stages import contrastive, pools, self_supervised, setup, sft
 from cudal1_jax.stages.checks import STAGES
@@ -25,6 +25,11 @@ def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float]
 
 
 def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:
+    progress.say(
+        f"{config.name}: up to {config.iterations} iterations of {config.rollout.prompts} x {config.rollout.group} samples,"
+        f" judged on {config.device} at size {config.size}, kept in {directory.path}; bars of the first iteration stand"
+        " still while XLA compiles, a minute or two"
+    )
     with pools.pool(config) as pool:
         stage(config, directory, pool=pool, load_policy=setup.load_policy, now=now, started_s=started_s)
 

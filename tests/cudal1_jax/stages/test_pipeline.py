@@ -73,6 +73,14 @@ def test_a_pipeline_goes_on_after_the_stages_that_have_ended(begun, tmp_path, mo
     assert [name for name, _ in begun] == ["sft", "self_supervised", "contrastive"]
 
 
+def test_a_stage_that_samples_says_first_what_it_will_do_and_where(begun, tmp_path, capsys):
+    config = runpy.run_path(str(CONFIGS / "crl.py"))["get_config"]("smoke")
+    run(tmp_path / "r", config)
+    line = capsys.readouterr().err
+    assert line.startswith("crl-smoke: up to 1 iterations of 1 x 2 samples, judged on cpu at size cpu")
+    assert str(tmp_path / "r") in line
+
+
 @pytest.mark.parametrize("name", ["crl", "self_supervised", "sft", "pipeline"])
 def test_every_page_has_a_smoke_form_of_another_name(name):
     get_config = runpy.run_path(str(CONFIGS / f"{name}.py"))["get_config"]

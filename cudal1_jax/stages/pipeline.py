@@ -26,9 +26,9 @@ def run(config: ConfigDict, directory: RunDirectory, *, now: Callable[[], float]
 
 def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, now: Callable, started_s: float) -> None:
     progress.say(
-        f"{config.name}: up to {config.iterations} iterations of {config.rollout.prompts} x {config.rollout.group} samples,"
-        f" judged on {config.device} at size {config.size}, kept in {directory.path}; bars of the first iteration stand"
-        " still while XLA compiles, a minute or two"
+        f"{config.name}: up to {config.iterations} iterations of {config.rollout.prompts} x {config.rollout.group}"
+        f" samples, judged on {config.device} at size {config.size}, kept in {directory.path}; bars of the first"
+        " iteration stand still while XLA compiles, a minute or two"
     )
     with pools.pool(config) as pool:
         stage(config, directory, pool=pool, load_policy=setup.load_policy, now=now, started_s=started_s)

@@ -92,7 +92,7 @@ def place(config: DecoderConfig, params: Params, mesh: Mesh) -> Params:
 
 
 def place_rows(batch: Any, mesh: Mesh, axis: int = 0) -> Any:
-    """A batch, any tree of arrays, with `axis` of each leaf divided over `ROWS`; lengths that do not divide stay whole."""
+    """A batch, any tree of arrays, with `axis` of each leaf divided over `ROWS` where its length allows."""
     rows = mesh.shape["data"] * mesh.shape["fsdp"]
 
     def one(leaf: jax.Array) -> jax.Array:

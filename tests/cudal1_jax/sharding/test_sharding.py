@@ -1,4 +1,4 @@
-"""Arrays divided over simulated devices: the table of axes, and that training and sampling come out as on one device."""
+"""Arrays divided over simulated devices: the table of axes; training and sampling come out as on one device."""
 
 import json
 import os

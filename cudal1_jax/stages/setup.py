@@ -13,8 +13,9 @@ from cudal1_jax.contrastive.records import Prompt, Sample
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn import losses, objectives, optimizer
 from cudal1_jax.learn.losses import KL, Aggregate
-from cudal1_jax.learn.step import TrainState
+from cudal1_jax.learn.step import Objective, TrainState
 from cudal1_jax.policy import lora
+from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
@@ -167,8 +168,22 @@ def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
     """GRPO with a KL penalty to the policy that the stage began with; without `learn.train` nothing changes."""
     if not config.learn.train:
         return learning.keep, learning.frozen_state(loaded)
-    objective = objectives.grpo(
-        loaded.config,
+    return learning.build(
+        loaded,
+        grpo_objective(config, loaded.config),
+        optimizer_of(config),
+        reference=objectives.make_scorer(loaded.config, temperature=config.rollout.temperature),
+        micro_batches=config.learn.micro_batches,
+        prompt_bucket=config.learn.prompt_bucket,
+        completion_bucket=config.learn.completion_bucket,
+        completion_tokens=config.rollout.completion_tokens,
+    )
+
+
+def grpo_objective(config: ConfigDict, decoder: DecoderConfig) -> Objective:
+    """What stage 3 minimises."""
+    return objectives.grpo(
+        decoder,
         clip_low=config.learn.clip_low,
         clip_high=config.learn.clip_high,
         kl=kl(config),
@@ -178,16 +193,6 @@ def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
         on_policy=True,  # one update per rollout
         importance_cap=config.learn.importance_cap,
         remat=config.learn.remat,
-    )
-    return learning.build(
-        loaded,
-        objective,
-        optimizer_of(config),
-        reference=objectives.make_scorer(loaded.config, temperature=config.rollout.temperature),
-        micro_batches=config.learn.micro_batches,
-        prompt_bucket=config.learn.prompt_bucket,
-        completion_bucket=config.learn.completion_bucket,
-        completion_tokens=config.rollout.completion_tokens,
     )
 
 

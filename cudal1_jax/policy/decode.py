@@ -2,7 +2,9 @@
 
 Activations are [D, B] and weights [out, in], because a CPU's matrix product `w @ x` with few columns runs 1.5 to 2
 times as fast as `x @ w` with few rows. For the same reason a prompt's values are kept [d, P]. Own keys are read in
-blocks, as many as are in use, so that one compiled program serves every length at the cost of the length reached.
+blocks, as many as are in use, so that one compiled program serves every length at the cost of the length reached. All
+rows write the same slot, whenever they began: slots are a ring that follows the steps, and a row sees those since it
+began.
 Layers are not scanned: a scan copies each layer's weights and cache before it uses them, a fifth of a step's time.
 """
 
@@ -37,7 +39,16 @@ class Prompts(NamedTuple):
     lengths: jax.Array  # [N], tokens in use of each prompt
 
 
-Cache = tuple[KeyValues, ...]  # L of [B, K, S, d]: what each row has generated
+class Rows(NamedTuple):
+    """Which prompt each row continues, and since when."""
+
+    prompt: jax.Array  # [B]
+    place: jax.Array  # [B], its place in `members` of that prompt
+    members: jax.Array  # [N, C], the rows of each prompt; short lists are filled up with any row
+    begin: jax.Array  # [B], step at which the row's first own token came; of a row that has ended, the present step
+
+
+Cache = tuple[KeyValues, ...]  # L of [B, K, S, d]: what each row has generated, step t in slot t modulo S
 
 
 class _Softmax(NamedTuple):
@@ -81,21 +92,37 @@ def empty_cache(config: DecoderConfig, rows: int, tokens: int, dtype: jnp.dtype)
     return tuple(KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(config.layers))
 
 
-def step(
-    config: DecoderConfig, weights: Weights, shared: Prompts, cache: Cache, tokens: jax.Array, number: jax.Array
-) -> tuple[jax.Array, Cache]:
-    """Hidden states [D, B] after each row's own token `number`, tokens [B], and the cache with that slot filled.
+def together(prompts: int, rows: int) -> Rows:
+    """Rows that all begin at step 0; row b continues prompt b // (rows / prompts)."""
+    members = jnp.arange(rows).reshape(prompts, -1)
+    group = members.shape[1]
+    return Rows(jnp.arange(rows) // group, jnp.arange(rows) % group, members, jnp.zeros(rows, jnp.int32))
 
-    Row b continues prompt b // (B / N). All rows write the same slot, since all begin right after their prompt.
+
+def step(
+    config: DecoderConfig,
+    weights: Weights,
+    shared: Prompts,
+    cache: Cache,
+    tokens: jax.Array,
+    number: jax.Array,
+    rows: Rows | None = None,
+) -> tuple[jax.Array, Cache]:
+    """Hidden states [D, B] after the tokens [B] of step `number`, and the cache with that step's slot filled.
+
+    `rows` defaults to `together`. A row is the same, bit by bit, whenever it begins, if at a multiple of CACHE_BLOCK.
     """
-    positions = jnp.repeat(shared.lengths, tokens.shape[0] // shared.lengths.shape[0]) + number
+    if rows is None:
+        rows = together(shared.lengths.shape[0], tokens.shape[0])
+    positions = shared.lengths[rows.prompt] + number - rows.begin
     rotation = attention.rotation(positions[:, None], config.head_size, config.rope_theta)  # [B, 1, d / 2]
     x = weights.embed[tokens].T
     written = []
     for w, keys, values, own in zip(weights.layers, shared.keys, shared.values, cache, strict=True):
         q, new = _project(config, w, x, rotation)
-        own = jax.tree.map(lambda c, n: jax.lax.dynamic_update_slice(c, n, (0, 0, number, 0)), own, new)
-        attended = _own(_prompt(q, keys, values, shared.lengths), q, own, number)
+        slot = number % own.k.shape[2]
+        own = jax.tree.map(lambda c, n, slot=slot: jax.lax.dynamic_update_slice(c, n, (0, 0, slot, 0)), own, new)
+        attended = _own(_prompt(q, keys, values, shared.lengths, rows), q, own, number, rows.begin)
         x = x + w["o"] @ (attended.mixed / attended.total).astype(x.dtype).reshape(x.shape[1], -1).T
         gate, up = jnp.split(w["gate_up"] @ _norm(x, w["mlp_norm"], config.norm_epsilon), 2)
         x = x + w["down"] @ (jax.nn.silu(gate) * up)
@@ -122,41 +149,43 @@ def _project(
     return q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2))
 
 
-def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array) -> _Softmax:
+def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array, rows: Rows) -> _Softmax:
     """Queries [B, K, R, d] against the prompts' keys [N, K, P, d] and values [N, K, d, P]."""
-    B, K, R, d = q.shape
-    N, _, P, _ = keys.shape
-    together = q.reshape(N, B // N, K, R, d).transpose(0, 2, 4, 1, 3).reshape(N, K, d, -1)  # [N, K, d, G R]
-    scores = jnp.matmul(keys, together, preferred_element_type=jnp.float32)  # [N, K, P, G R]
+    _, K, R, d = q.shape
+    N, C = rows.members.shape
+    P = keys.shape[2]
+    members = q[rows.members].transpose(0, 2, 4, 1, 3).reshape(N, K, d, -1)  # [N, K, d, C R]
+    scores = jnp.matmul(keys, members, preferred_element_type=jnp.float32)  # [N, K, P, C R]
     valid = jnp.arange(P)[None, None, :, None] < lengths[:, None, None, None]
     scores = jnp.where(jnp.broadcast_to(valid, scores.shape), scores, MASKED)
     top = jnp.max(scores, axis=2, keepdims=True)
     weights = jnp.exp(scores - top)
-    mixed = jnp.matmul(values, weights.astype(values.dtype), preferred_element_type=jnp.float32)  # [N, K, d, G R]
+    mixed = jnp.matmul(values, weights.astype(values.dtype), preferred_element_type=jnp.float32)  # [N, K, d, C R]
 
     def per_row(x: jax.Array) -> jax.Array:
-        return x.reshape(N, K, -1, B // N, R).transpose(0, 3, 1, 4, 2).reshape(B, K, R, -1)
+        return x.reshape(N, K, -1, C, R).transpose(0, 3, 1, 4, 2)[rows.prompt, rows.place]  # [B, K, R, ...]
 
     return _Softmax(per_row(top), per_row(jnp.sum(weights, axis=2, keepdims=True)), per_row(mixed))
 
 
-def _own(so_far: _Softmax, q: jax.Array, own: KeyValues, number: jax.Array) -> _Softmax:
-    """Adds each row's own keys up to slot `number`, block by block."""
-    B, K, _, d = own.k.shape
+def _own(so_far: _Softmax, q: jax.Array, own: KeyValues, number: jax.Array, begin: jax.Array) -> _Softmax:
+    """Adds each row's own keys of the steps `begin` [B] to `number`, block by block; earlier blocks change nothing."""
+    B, K, S, d = own.k.shape
 
     def block(index: jax.Array, so_far: _Softmax) -> _Softmax:
-        start = index * CACHE_BLOCK
+        start = index * CACHE_BLOCK % S
         k, v = (jax.lax.dynamic_slice(c, (0, 0, start, 0), (B, K, CACHE_BLOCK, d)) for c in own)
         scores = jnp.einsum("bkrd,bksd->bkrs", q, k, preferred_element_type=jnp.float32)
-        visible = (start + jnp.arange(CACHE_BLOCK) <= number)[None, None, None, :]
-        scores = jnp.where(jnp.broadcast_to(visible, scores.shape), scores, MASKED)
+        steps = (index * CACHE_BLOCK + jnp.arange(CACHE_BLOCK))[None, :]
+        visible = (steps >= begin[:, None]) & (steps <= number)
+        scores = jnp.where(jnp.broadcast_to(visible[:, None, None, :], scores.shape), scores, MASKED)
         top = jnp.maximum(so_far.top, jnp.max(scores, axis=-1, keepdims=True))
         weights, shrink = jnp.exp(scores - top), jnp.exp(so_far.top - top)
         mixed = jnp.einsum("bkrs,bksd->bkrd", weights.astype(v.dtype), v, preferred_element_type=jnp.float32)
         total = so_far.total * shrink + jnp.sum(weights, axis=-1, keepdims=True)
         return _Softmax(top, total, so_far.mixed * shrink + mixed)
 
-    return jax.lax.fori_loop(0, number // CACHE_BLOCK + 1, block, so_far)
+    return jax.lax.fori_loop(jnp.min(begin) // CACHE_BLOCK, number // CACHE_BLOCK + 1, block, so_far)
 
 
 def _norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:

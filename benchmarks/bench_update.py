@@ -137,7 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, default=32, help="sft: packed rows of a batch")
     parser.add_argument("--row_tokens", type=int, default=2048)
     parser.add_argument("--chunk", type=int, default=8192, help="sft: tokens whose logits are held at a time")
-    parser.add_argument("--remat", action="store_true", help="recompute layers in the backward pass")
+    parser.add_argument(
+        "--remat", choices=("none", "layer", "dots"), default="none", help="recomputed in the backward pass"
+    )
     parser.add_argument("--fused", action="store_true", help="sft: cuDNN's attention, on a GPU")
     parser.add_argument("--calls", type=int, default=3)
     return parser

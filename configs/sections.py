@@ -77,5 +77,5 @@ def update(*, prompt_bucket: int) -> ConfigDict:
     section.micro_batches = 4  # parts of a group that are differentiated one after another
     section.prompt_bucket = prompt_bucket
     section.completion_bucket = 128  # of the completions of a micro-batch together: they are packed
-    section.remat = False
+    section.remat = "none"  # layer, dots: what the backward pass computes again, to save memory
     return section

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from cudal1_jax.policy import decoder
 from cudal1_jax.policy.config import DecoderConfig
-from cudal1_jax.policy.decoder import KeyValues
+from cudal1_jax.policy.decoder import KeyValues, Remat
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import Params, unembedding
 
@@ -65,7 +65,7 @@ def completion_logprobs(
     *,
     temperature: float,
     chunk: int,
-    remat: bool,
+    remat: Remat,
     row_tokens: int | None = None,
     table_is_trained: bool = False,
 ) -> jax.Array:
@@ -105,7 +105,7 @@ def next_token_logprobs(
     mask: jax.Array,
     *,
     chunk: int,
-    remat: bool,
+    remat: Remat,
     fused_attention: bool = False,
     table_is_trained: bool = False,
 ) -> jax.Array:

@@ -15,7 +15,7 @@ from cudal1_jax.learn.losses import KL, Aggregate, Total
 from cudal1_jax.learn.step import Objective, PyTree
 from cudal1_jax.policy import decoder
 from cudal1_jax.policy.config import DecoderConfig
-from cudal1_jax.policy.decoder import KeyValues
+from cudal1_jax.policy.decoder import KeyValues, Remat
 
 Encoding = tuple[KeyValues, jax.Array]  # the prompts' keys and values [L, N, K, P, d], last hidden states [N, D]
 
@@ -33,7 +33,7 @@ def grpo(
     importance_cap: float | None = None,
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 256,
-    remat: bool = False,
+    remat: Remat = "none",
     full: bool = False,
 ) -> Objective:
     """GRPO over `Prompts` and `Completions`.
@@ -77,7 +77,7 @@ def reinforce(
     temperature: float,
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 256,
-    remat: bool = False,
+    remat: Remat = "none",
     full: bool = False,
 ) -> Objective:
     """REINFORCE over `Prompts` and `Completions`, advantages as given. Reports sampler_gap."""
@@ -100,7 +100,7 @@ def cross_entropy(
     *,
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 256,
-    remat: bool = False,
+    remat: Remat = "none",
     fused_attention: bool = False,
     full: bool = False,
 ) -> Objective:
@@ -131,8 +131,8 @@ def make_scorer(
 
     With the values the stage began with (base + its first adapter) these are the reference log-probs.
     """
-    encode = _encode_prompts(config, compute_dtype, False, full)
-    score = _completion_scorer(config, compute_dtype, temperature, chunk, False, full)
+    encode = _encode_prompts(config, compute_dtype, "none", full)
+    score = _completion_scorer(config, compute_dtype, temperature, chunk, "none", full)
 
     def scored(trainable: PyTree, frozen: PyTree, prompts: Prompts, rows: Completions) -> jax.Array:
         def of_slice(part: tuple[Prompts, Completions]) -> jax.Array:
@@ -151,7 +151,7 @@ def _policy(trainable: PyTree, frozen: PyTree, compute_dtype: jnp.dtype, full: b
 
 
 def _encode_prompts(
-    config: DecoderConfig, compute_dtype: jnp.dtype, remat: bool, full: bool
+    config: DecoderConfig, compute_dtype: jnp.dtype, remat: Remat, full: bool
 ) -> Callable[[PyTree, PyTree, Prompts], Encoding]:
     def encode(trainable: PyTree, frozen: PyTree, prompts: Prompts) -> Encoding:
         params, adapter = _policy(trainable, frozen, compute_dtype, full)
@@ -161,7 +161,7 @@ def _encode_prompts(
 
 
 def _completion_scorer(
-    config: DecoderConfig, compute_dtype: jnp.dtype, temperature: float, chunk: int, remat: bool, full: bool
+    config: DecoderConfig, compute_dtype: jnp.dtype, temperature: float, chunk: int, remat: Remat, full: bool
 ) -> Callable[[PyTree, PyTree, Encoding, Prompts, Completions], jax.Array]:
     def score(trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions) -> jax.Array:
         params, adapter = _policy(trainable, frozen, compute_dtype, full)

@@ -5,17 +5,19 @@ may be derived from token ids: the padding id is also the end-of-turn token insi
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.policy import attention, fused
+from cudal1_jax.policy import attention, fused, sharding
 from cudal1_jax.policy.attention import KeyValues, Prefix
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params, unembedding
 
 Attend = Callable[[jax.Array, KeyValues], jax.Array]
+Remat = Literal["none", "layer", "dots"]
 
 
 def forward(
@@ -25,13 +27,14 @@ def forward(
     positions: jax.Array | None = None,
     segment_ids: jax.Array | None = None,
     adapter: Adapter | None = None,
-    remat: bool = False,
+    remat: Remat = "none",
     fused_attention: bool = False,
 ) -> jax.Array:
     """Final hidden states [B, T, D] of tokens [B, T]; hidden[:, t] predicts token t + 1.
 
-    positions [B, T] default to 0, 1, ...; segment_ids [B, T] keep packed sequences apart. `remat` recomputes whole
-    layers in the backward pass; attention scores are recomputed in any case: they alone grow with T squared.
+    positions [B, T] default to 0, 1, ...; segment_ids [B, T] keep packed sequences apart. `remat` is what the
+    backward pass computes again to save memory: nothing, each layer whole, or each layer but its products by weights
+    ("dots"). Attention scores are recomputed in any case: they alone grow with T squared.
     `fused_attention`: cuDNN's kernels, for long packed rows on a GPU (see `fused`).
     """
     positions = _positions(tokens, positions)
@@ -46,7 +49,7 @@ def prefill(
     lengths: jax.Array,
     cache_size: int | None = None,
     adapter: Adapter | None = None,
-    remat: bool = False,
+    remat: Remat = "none",
 ) -> tuple[KeyValues, jax.Array]:
     """Keys and values [L, N, K, P, d] of prompts [N, T] and the hidden state [N, D] of each one's last token.
 
@@ -68,7 +71,7 @@ def forward_with_prefix(
     prefix_lengths: jax.Array,
     tokens: jax.Array,
     adapter: Adapter | None = None,
-    remat: bool = False,
+    remat: Remat = "none",
     offsets: jax.Array | None = None,
     segment_ids: jax.Array | None = None,
 ) -> jax.Array:
@@ -99,7 +102,7 @@ def _run(
     segment_ids: jax.Array | None,
     prefix: tuple[KeyValues, jax.Array] | None,
     adapter: Adapter | None,
-    remat: bool,
+    remat: Remat,
     fused_attention: bool = False,
 ) -> tuple[jax.Array, KeyValues]:
     """Hidden states [B, T, D] and all layers' keys and values [L, B, K, T, d]."""
@@ -124,12 +127,19 @@ def _run(
             return attend(q, own)
 
         x = _layer(config, weights, x, cos, sin, remember, None if low_rank is None else (low_rank, scale))
-        return x, produced[0]
+        return sharding.divide_rows(x), produced[0]
 
     layers = {name: params[name] for name in LAYER_PARAMETERS}
     stacked = (layers, None if adapter is None else adapter.weights, None if prefix is None else prefix[0])
-    x, cache = jax.lax.scan(jax.checkpoint(body) if remat else body, params["embed"][tokens], stacked)
+    x, cache = jax.lax.scan(_rematerialised(body, remat), params["embed"][tokens], stacked)
     return _norm(x, params["final_norm"], config.norm_epsilon), cache
+
+
+def _rematerialised(layer: Callable, remat: Remat) -> Callable:
+    if remat == "none":
+        return layer
+    dots = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+    return jax.checkpoint(layer, policy=dots if remat == "dots" else None)
 
 
 def _layer(

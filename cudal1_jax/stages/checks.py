@@ -1,11 +1,13 @@
 """What is wrong with a config, found in a second: before a run's folder is made, a model loaded or a program judged."""
 
+import typing
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
 from cudal1_jax.corpus import folder
 from cudal1_jax.policy import gguf, lora, shipped
+from cudal1_jax.policy.decoder import Remat
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.stages import pools, setup
 from cudal1_jax.stages.policy import SHIPPED, missing_files
@@ -113,6 +115,7 @@ def _check_learning(config: ConfigDict) -> None:
             f"config.learn.micro_batches: {config.rollout.group} samples of a prompt do not divide by"
             f" {config.learn.micro_batches}"
         )
+    _one_of("config.learn.remat", config.learn.remat, typing.get_args(Remat))
     setup.aggregate(config)
     if config.stage == "self_supervised":
         _one_of("config.learn.method", config.learn.method, (REINFORCE, REJECTION))

@@ -16,7 +16,7 @@ forward = jax.jit(decoder.forward, static_argnums=0, static_argnames="remat")
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames="remat")
-def forward_shared(config, params, prompts, lengths, completions, adapter, remat=False):
+def forward_shared(config, params, prompts, lengths, completions, adapter, remat="none"):
     """Hidden states that predict each token of the completions, every prompt's forward pass run once."""
     prefix, last = decoder.prefill(config, params, prompts, lengths, adapter=adapter, remat=remat)
     rest = decoder.forward_with_prefix(config, params, prefix, lengths, completions[:, :-1], adapter, remat)
@@ -142,7 +142,7 @@ def test_shared_prompt_gradients_with_remat_equal_the_plain_ones_without(config,
     weights = jax.random.normal(jax.random.key(7), completions.shape)
 
     def shared_loss(params, adapter):
-        hidden = forward_shared(config, params, prompts, lengths, completions, adapter, remat=True)
+        hidden = forward_shared(config, params, prompts, lengths, completions, adapter, remat="layer")
         return jnp.sum(weights * chosen_logprobs(config, params, hidden, completions))
 
     def plain_loss(params, adapter):

@@ -46,15 +46,21 @@ def init(trainable: PyTree, optimizer: optax.GradientTransformation) -> TrainSta
     return TrainState(own, optimizer.init(own), jnp.zeros((), jnp.int32))
 
 
-def make_update(objective: Objective, optimizer: optax.GradientTransformation) -> Update:
+def make_update(
+    objective: Objective, optimizer: optax.GradientTransformation, shardings: PyTree | None = None
+) -> Update:
     """The jitted update(state, frozen, shared, rows) -> (state, metrics); build it once per configuration.
 
     Leaves of `shared` are [S, ...] and of `rows` [S, M, ...]: S slices of the batch, each with M micro-batches (see
     `split`). The state is donated: the one passed in is gone. Metrics: loss, grad_norm, update_norm, the objective's.
+    `shardings`, of the trained values, on a mesh: gradients are summed up divided in the same way.
     """
 
+    def divide(gradients: PyTree) -> PyTree:
+        return gradients if shardings is None else jax.lax.with_sharding_constraint(gradients, shardings)
+
     def update(state: TrainState, frozen: PyTree, shared: PyTree, rows: PyTree) -> tuple[TrainState, Metrics]:
-        gradients, totals = accumulate(objective, state.trainable, frozen, shared, rows)
+        gradients, totals = accumulate(objective, state.trainable, frozen, shared, rows, divide)
         denominator = jnp.maximum(totals["loss"].denominator, 1e-8)  # a batch without tokens changes nothing
         gradients = jax.tree.map(lambda g: g / denominator, gradients)
         updates, optimizer_state = optimizer.update(gradients, state.optimizer_state, state.trainable)
@@ -78,7 +84,12 @@ def make_evaluation(objective: Objective) -> Callable[[PyTree, PyTree, PyTree, P
 
 
 def accumulate(
-    objective: Objective, trainable: PyTree, frozen: PyTree, shared: PyTree, rows: PyTree
+    objective: Objective,
+    trainable: PyTree,
+    frozen: PyTree,
+    shared: PyTree,
+    rows: PyTree,
+    divide: Callable[[PyTree], PyTree] = lambda gradients: gradients,
 ) -> tuple[PyTree, dict[str, Total]]:
     """Gradient of the sum of the loss by `trainable`, and all totals, over every slice and micro-batch."""
 
@@ -91,9 +102,14 @@ def accumulate(
             return loss.sum, {"loss": loss, **others}
 
         gradient = jax.grad(loss_sum, argnums=(0, 1), has_aux=True)
-        (direct, by_encoding), totals = _add_up(lambda micro: gradient(trainable, encoding, micro), micro_batches)
+
+        def of_micro(micro: PyTree) -> tuple[tuple[PyTree, PyTree], dict[str, Total]]:
+            (direct, by_encoding), totals = gradient(trainable, encoding, micro)
+            return (divide(direct), by_encoding), totals
+
+        (direct, by_encoding), totals = _add_up(of_micro, micro_batches)
         (through_encoding,) = backward(by_encoding)
-        return jax.tree.map(jnp.add, direct, through_encoding), totals
+        return divide(jax.tree.map(jnp.add, direct, through_encoding)), totals
 
     return _add_up(of_slice, (shared, rows))
 

@@ -104,6 +104,14 @@ def place_rows(batch: Any, mesh: Mesh, axis: int = 0) -> Any:
     return jax.tree.map(one, batch)
 
 
+def divide_rows(x: jax.Array) -> jax.Array:
+    """Inside `jax.set_mesh`: activations [B, ...] kept divided by rows, so that XLA gathers weights and not these."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty or x.shape[0] % (mesh.shape["data"] * mesh.shape["fsdp"]):
+        return x
+    return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
+
+
 def shard_bytes(leaf: Any) -> int:
     """Bytes of one device's part of an array or a `jax.ShapeDtypeStruct` with a sharding."""
     return int(np.prod(leaf.sharding.shard_shape(leaf.shape))) * leaf.dtype.itemsize

@@ -3,6 +3,7 @@
 For each mesh: how far an update and the completions of a toy decoder lie from those on one device.
 """
 
+import contextlib
 import json
 import sys
 
@@ -53,8 +54,10 @@ def _batch() -> tuple[batch.Prompts, batch.Completions]:
 
 def _outcome(full: bool, params: dict, adapter: lora.Adapter, prompts, rows, mesh) -> dict[str, dict]:
     """What an update makes of the trained values, its metrics, and what is sampled afterwards."""
+    divided = None
     if mesh is not None:
         params = sharding.place(CONFIG, params, mesh)
+        divided = sharding.of_parameters(CONFIG, mesh) if full else sharding.of_adapter(CONFIG, adapter, mesh)
         adapter = jax.device_put(adapter, sharding.of_adapter(CONFIG, adapter, mesh))
         prompts, rows = sharding.place_rows(prompts, mesh, axis=1), sharding.place_rows(rows, mesh, axis=2)
     goal = objectives.grpo(
@@ -63,7 +66,8 @@ def _outcome(full: bool, params: dict, adapter: lora.Adapter, prompts, rows, mes
     )  # fmt: skip
     adam = optimizer.build(1e-2, clip_norm=1.0)
     state = step.init(params if full else adapter, adam)
-    state, metrics = step.make_update(goal, adam)(state, params, prompts, rows)
+    with jax.set_mesh(mesh) if mesh is not None else contextlib.nullcontext():
+        state, metrics = step.make_update(goal, adam, divided)(state, params, prompts, rows)
     trained = state.trainable if full else lora.merge(params, state.trainable)
     options = SamplingOptions(temperature=1.0, max_new_tokens=TOKENS, stop_ids=(0,), prompt_bucket=4)
     drawn = sampler.sample(CONFIG, trained, [[5, 6, 7], [8, 9]], 4, jax.random.key(2), options)

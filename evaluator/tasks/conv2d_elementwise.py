@@ -1,10 +1,9 @@
 """Chains of a 2-D convolution, plain or transposed, and element-wise operations, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv2d_sizes import Image, Weights, sizes
+from evaluator.tasks.conv_notation import VERSION0_2D, Size, conv, conv_transpose, per_channel, sizes
 
-_PLAIN, _TRANSPOSED = Weights(), Weights(transposed=True)
-_SMALL = Image((3, 6, 45, 41), 18)
+_SMALL = Size((3, 6, 45, 41), 18)
 
 
 def add_clamp_scale_clamp_divide(nn, x, bias, conv_transpose_weight, conv_transpose_bias):
@@ -58,9 +57,11 @@ ADD_CLAMP_SCALE_CLAMP_DIVIDE = chain(
     "ConvTranspose2d_BiasAdd_Clamp_Scaling_Clamp_Divide",
     add_clamp_scale_clamp_divide,
     sizes(
-        Weights(own=("bias",), transposed=True),
-        cpu=Image((3, 10, 29, 27), 9),
-        kb=Image((128, 64, 128, 128), 64),
+        per_channel("bias"),
+        conv_transpose,
+        cpu=Size((3, 10, 29, 27), 9),
+        kb=Size((128, 64, 128, 128), 64),
+        kb_v0=VERSION0_2D,
     ),
 )
 
@@ -68,7 +69,7 @@ MISH_MISH = chain(
     "2_004",
     "Conv2d_Mish_Mish",
     mish_mish,
-    sizes(_PLAIN, cpu=_SMALL, kb=Image((64, 64, 256, 256), 128)),
+    sizes(conv, cpu=_SMALL, kb=Size((64, 64, 256, 256), 128), kb_v0=VERSION0_2D),
 )
 
 MISH_ADD_HARDTANH_SCALE = chain(
@@ -76,10 +77,10 @@ MISH_ADD_HARDTANH_SCALE = chain(
     "ConvTranspose2d_Mish_Add_Hardtanh_Scaling",
     mish_add_hardtanh_scale,
     sizes(
-        _TRANSPOSED,
-        cpu=Image((3, 10, 29, 27), 9),
-        kb=Image((128, 64, 128, 128), 64),
-        kb_v0=Image((128, 32, 16, 16), 64, kernel=4),
+        conv_transpose,
+        cpu=Size((3, 10, 29, 27), 9),
+        kb=Size((128, 64, 128, 128), 64),
+        kb_v0=Size((128, 32, 16, 16), 64, kernel=4),
     ),
 )
 
@@ -87,35 +88,35 @@ MIN_ADD_MULTIPLY = chain(
     "2_031",
     "Conv2d_Min_Add_Multiply",
     min_add_multiply,
-    sizes(Weights(own=("bias",)), cpu=_SMALL, kb=Image((128, 64, 128, 128), 128)),
+    sizes(per_channel("bias"), conv, cpu=_SMALL, kb=Size((128, 64, 128, 128), 128), kb_v0=VERSION0_2D),
 )
 
 RELU_HARDSWISH = chain(
     "2_057",
     "Conv2d_ReLU_HardSwish",
     relu_hardswish,
-    sizes(_PLAIN, cpu=_SMALL, kb=Image((128, 8, 128, 128), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 128, 128), 64), kb_v0=VERSION0_2D),
 )
 
 HARDSWISH_RELU = chain(
     "2_069",
     "Conv2d_HardSwish_ReLU",
     hardswish_relu,
-    sizes(_PLAIN, cpu=_SMALL, kb=Image((128, 8, 128, 128), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 128, 128), 64), kb_v0=VERSION0_2D),
 )
 
 DIVIDE_LEAKY_RELU = chain(
     "2_071",
     "Conv2d_Divide_LeakyReLU",
     divide_leaky_relu,
-    sizes(_PLAIN, cpu=_SMALL, kb=Image((128, 8, 128, 128), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 128, 128), 64), kb_v0=VERSION0_2D),
 )
 
 SUBTRACT_SUBTRACT_MISH = chain(
     "2_087",
     "Conv2d_Subtract_Subtract_Mish",
     subtract_subtract_mish,
-    sizes(_PLAIN, cpu=_SMALL, kb=Image((128, 8, 256, 256), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 256, 256), 64), kb_v0=VERSION0_2D),
 )
 
 ADD_MIN_GELU_MULTIPLY = chain(
@@ -123,10 +124,10 @@ ADD_MIN_GELU_MULTIPLY = chain(
     "ConvTranspose2d_Add_Min_GELU_Multiply",
     add_min_gelu_multiply,
     sizes(
-        _TRANSPOSED,
-        cpu=Image((3, 16, 25, 23), 9, kernel=4),
-        kb=Image((128, 64, 64, 64), 128, kernel=4),
-        kb_v0=Image((128, 32, 32, 32), 16, kernel=4),
+        conv_transpose,
+        cpu=Size((3, 16, 25, 23), 9, kernel=4),
+        kb=Size((128, 64, 64, 64), 128, kernel=4),
+        kb_v0=Size((128, 32, 32, 32), 16, kernel=4),
     ),
     notes=(
         "Nearly degenerate at kb: an output differs from 0 only where the convolution is below -0.5, "

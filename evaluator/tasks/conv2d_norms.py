@@ -1,7 +1,7 @@
 """Chains of a 2-D convolution, plain or transposed, and a batch or group norm, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv2d_sizes import Image, Weights, sizes
+from evaluator.tasks.conv_notation import VERSION0_2D, Size, conv, conv_transpose, norm, per_channel, sizes
 
 
 def batch_norm_tanh_max_group_norm(
@@ -78,10 +78,12 @@ BATCH_NORM_TANH_MAX_GROUP_NORM = chain(
     "ConvTranspose2d_BatchNorm_Tanh_MaxPool_GroupNorm",
     batch_norm_tanh_max_group_norm,
     sizes(
-        Weights(norms=("batch_norm", "group_norm"), transposed=True),
-        cpu=Image((5, 6, 21, 19), 16, kernel=5),
-        kb=Image((512, 64, 32, 32), 128, kernel=5),
-        kb_v0=Image((128, 32, 32, 32), 64, kernel=4),
+        conv_transpose,
+        norm("batch_norm"),
+        norm("group_norm"),
+        cpu=Size((5, 6, 21, 19), 16, kernel=5),
+        kb=Size((512, 64, 32, 32), 128, kernel=5),
+        kb_v0=Size((128, 32, 32, 32), 64, kernel=4),
     ),
     version0=batch_norm_tanh_max_group_norm_v0,
 )
@@ -91,10 +93,11 @@ GELU_GROUP_NORM = chain(
     "ConvTranspose2d_GELU_GroupNorm",
     gelu_group_norm,
     sizes(
-        Weights(norms=("group_norm",), transposed=True),
-        cpu=Image((3, 10, 33, 29), 16),
-        kb=Image((128, 64, 256, 256), 64),
-        kb_v0=Image((128, 32, 32, 32), 64, kernel=4),
+        conv_transpose,
+        norm("group_norm"),
+        cpu=Size((3, 10, 33, 29), 16),
+        kb=Size((128, 64, 256, 256), 64),
+        kb_v0=Size((128, 32, 32, 32), 64, kernel=4),
     ),
     version0=gelu_group_norm_v0,
 )
@@ -104,9 +107,12 @@ ADD_SCALE_SIGMOID_GROUP_NORM = chain(
     "Conv2d_Add_Scale_Sigmoid_GroupNorm",
     add_scale_sigmoid_group_norm,
     sizes(
-        Weights(own=("bias", "scale"), norms=("group_norm",)),
-        cpu=Image((3, 5, 45, 41), 24),
-        kb=Image((128, 8, 256, 256), 32),
+        per_channel("bias", "scale"),
+        conv,
+        norm("group_norm"),
+        cpu=Size((3, 5, 45, 41), 24),
+        kb=Size((128, 8, 256, 256), 32),
+        kb_v0=VERSION0_2D,
     ),
 )
 
@@ -114,14 +120,14 @@ MISH_BATCH_NORM = chain(
     "2_052",
     "Conv2d_Activation_BatchNorm",
     mish_batch_norm,
-    sizes(Weights(norms=("bn",)), cpu=Image((3, 6, 45, 41), 18), kb=Image((64, 64, 128, 128), 128)),
+    sizes(conv, norm("bn"), cpu=Size((3, 6, 45, 41), 18), kb=Size((64, 64, 128, 128), 128), kb_v0=VERSION0_2D),
 )
 
 BATCH_NORM_SCALE = chain(
     "2_073",
     "Conv2d_BatchNorm_Scaling",
     batch_norm_scale,
-    sizes(Weights(norms=("bn",)), cpu=Image((3, 6, 45, 41), 18), kb=Image((128, 8, 128, 128), 64)),
+    sizes(conv, norm("bn"), cpu=Size((3, 6, 45, 41), 18), kb=Size((128, 8, 128, 128), 64), kb_v0=VERSION0_2D),
 )
 
 GROUP_NORM_SCALE_MAX_CLAMP = chain(
@@ -129,9 +135,12 @@ GROUP_NORM_SCALE_MAX_CLAMP = chain(
     "Conv2d_GroupNorm_Scale_MaxPool_Clamp",
     group_norm_scale_max_clamp,
     sizes(
-        Weights(own=("scale",), own_init="constant(1)", norms=("group_norm",)),
-        cpu=Image((3, 5, 45, 41), 48),
-        kb=Image((128, 8, 128, 128), 64),
+        per_channel("scale", init="constant(1)"),
+        conv,
+        norm("group_norm"),
+        cpu=Size((3, 5, 45, 41), 48),
+        kb=Size((128, 8, 128, 128), 64),
+        kb_v0=VERSION0_2D,
     ),
     version0=group_norm_scale_max_clamp_v0,
 )
@@ -140,6 +149,6 @@ GROUP_NORM_TANH_HARDSWISH_RESIDUAL_LOGSUMEXP = chain(
     "2_092",
     "Conv2d_GroupNorm_Tanh_HardSwish_ResidualAdd_LogSumExp",
     group_norm_tanh_hardswish_residual_logsumexp,
-    sizes(Weights(norms=("group_norm",)), cpu=Image((3, 5, 45, 41), 48), kb=Image((128, 8, 128, 128), 64)),
+    sizes(conv, norm("group_norm"), cpu=Size((3, 5, 45, 41), 48), kb=Size((128, 8, 128, 128), 64), kb_v0=VERSION0_2D),
     version0=group_norm_tanh_hardswish_residual_logsumexp_v0,
 )

@@ -1,9 +1,9 @@
 """Chains of a 2-D convolution, plain or transposed, and pooling, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv2d_sizes import Image, Weights, sizes
+from evaluator.tasks.conv_notation import VERSION0_2D, Size, conv, conv_transpose, per_channel, sizes
 
-_SMALL = Image((3, 6, 45, 41), 18)
+_SMALL = Size((3, 6, 45, 41), 18)
 
 
 def max_hardtanh_mean_tanh(nn, x, conv_transpose_weight, conv_transpose_bias):
@@ -60,10 +60,10 @@ MAX_HARDTANH_MEAN_TANH = chain(
     "ConvTranspose2d_MaxPool_Hardtanh_Mean_Tanh",
     max_hardtanh_mean_tanh,
     sizes(
-        Weights(transposed=True),
-        cpu=Image((5, 10, 37, 33), 18),
-        kb=Image((128, 64, 256, 256), 64),
-        kb_v0=Image((128, 32, 16, 16), 64, kernel=4),
+        conv_transpose,
+        cpu=Size((5, 10, 37, 33), 18),
+        kb=Size((128, 64, 256, 256), 64),
+        kb_v0=Size((128, 32, 16, 16), 64, kernel=4),
     ),
     version0=max_hardtanh_mean_tanh_v0,
 )
@@ -72,21 +72,21 @@ SUBTRACT_HARDSWISH_MAX_MISH = chain(
     "2_035",
     "Conv2d_Subtract_HardSwish_MaxPool_Mish",
     subtract_hardswish_max_mish,
-    sizes(Weights(), cpu=_SMALL, kb=Image((128, 64, 128, 128), 128)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 64, 128, 128), 128), kb_v0=VERSION0_2D),
 )
 
 SUBTRACT_TANH_SUBTRACT_AVERAGE = chain(
     "2_046",
     "Conv2d_Subtract_Tanh_Subtract_AvgPool",
     subtract_tanh_subtract_average,
-    sizes(Weights(), cpu=_SMALL, kb=Image((128, 64, 128, 128), 128)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 64, 128, 128), 128), kb_v0=VERSION0_2D),
 )
 
 AVERAGE_SIGMOID_SUM = chain(
     "2_065",
     "Conv2d_AvgPool_Sigmoid_Sum",
     average_sigmoid_sum,
-    sizes(Weights(), cpu=_SMALL, kb=Image((128, 8, 384, 384), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 384, 384), 64), kb_v0=VERSION0_2D),
     version0=average_sigmoid_sum_v0,
     notes=(
         "Insensitive: a sum of half a million sigmoids at kb hardly depends on the input, "
@@ -98,13 +98,13 @@ GELU_GLOBAL_AVERAGE = chain(
     "2_067",
     "Conv2d_GELU_GlobalAvgPool",
     gelu_global_average,
-    sizes(Weights(), cpu=_SMALL, kb=Image((128, 8, 256, 256), 64)),
+    sizes(conv, cpu=_SMALL, kb=Size((128, 8, 256, 256), 64), kb_v0=VERSION0_2D),
 )
 
 TANH_SCALE_ADD_MAX = chain(
     "2_082",
     "Conv2d_Tanh_Scaling_BiasAdd_Max",
     tanh_scale_add_max,
-    sizes(Weights(own=("bias",)), cpu=_SMALL, kb=Image((128, 8, 256, 256), 64)),
+    sizes(per_channel("bias"), conv, cpu=_SMALL, kb=Size((128, 8, 256, 256), 64), kb_v0=VERSION0_2D),
     version0=tanh_scale_add_max_v0,
 )

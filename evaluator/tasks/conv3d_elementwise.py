@@ -1,7 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and element-wise functions, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, per_channel, sizes
+from evaluator.tasks.conv_notation import Size, conv, conv_transpose, per_channel, sizes
 from evaluator.tasks.notation import normal, uniform
 
 
@@ -48,11 +48,11 @@ RELU_LEAKY_RELU_GELU_SIGMOID = chain(
     "Conv3d_ReLU_LeakyReLU_GELU_Sigmoid_BiasAdd",
     relu_leaky_relu_gelu_sigmoid,
     sizes(
+        per_channel("bias"),
         conv,
         cpu=Size((3, 4, 9, 15, 18), channels=12),
         kb=Size((64, 8, 32, 64, 64), channels=32),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=per_channel("bias"),
     ),
     notes=("No value is negative after relu, so leaky_relu changes none.",),
 )
@@ -62,11 +62,11 @@ RESIDUAL_ADD_MULTIPLY = chain(
     "ConvTranspose3d_Sum_ResidualAdd_Multiply_ResidualAdd",
     residual_add_multiply,
     sizes(
+        per_channel("bias"),
         conv_transpose,
         cpu=Size((2, 5, 6, 9, 10), channels=8),
         kb=Size((16, 32, 16, 32, 32), channels=64),
         kb_v0=Size((16, 32, 16, 32, 32), channels=64),
-        own=per_channel("bias"),
     ),
 )
 
@@ -102,11 +102,11 @@ SCALE_TANH_MULTIPLY_SIGMOID = chain(
     "Conv3d_Scaling_Tanh_Multiply_Sigmoid",
     scale_tanh_multiply_sigmoid,
     sizes(
+        per_channel("scaling_factor", "bias"),
         conv,
         cpu=Size((3, 3, 9, 17, 18), channels=12),
         kb=Size((128, 3, 16, 64, 64), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=per_channel("scaling_factor", "bias"),
     ),
 )
 
@@ -115,11 +115,11 @@ LEAKY_RELU_ADD_CLAMP_GELU = chain(
     "Conv3d_LeakyReLU_Sum_Clamp_GELU",
     leaky_relu_add_clamp_gelu,
     sizes(
+        per_channel("sum_tensor"),
         conv,
         cpu=Size((3, 4, 9, 15, 18), channels=20),
         kb=Size((128, 8, 16, 64, 64), channels=64),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=per_channel("sum_tensor"),
     ),
 )
 

@@ -1,10 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and a norm, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, none, per_channel, sizes
-from evaluator.tasks.norms import affine
-from evaluator.tasks.notation import parameter
-from evaluator.tasks.task import Array
+from evaluator.tasks.conv_notation import Size, conv, conv_transpose, norm, per_channel, single, sizes
 
 TRAINING = "Training mode, which the benchmark never leaves: statistics are the batch's; running ones are no output."
 OVER_WIDTH = "The layer norm is over the width, which is as long as there are channels, not over the channels."
@@ -71,37 +68,17 @@ def multiply_instance_norm_clamp_multiply_max(nn, x, multiplier, conv_weight, co
     return nn.amax(x * multiplier, dim=1)
 
 
-def layer_norm(channels: int) -> tuple[Array, ...]:
-    return affine("layer_norm", channels)
-
-
-def batch_norm(channels: int) -> tuple[Array, ...]:
-    return affine("batch_norm", channels)
-
-
-def group_norm(channels: int) -> tuple[Array, ...]:
-    return affine("group_norm", channels)
-
-
-def norm(channels: int) -> tuple[Array, ...]:
-    return affine("norm", channels)
-
-
-def one_added_number(channels: int) -> tuple[Array, ...]:
-    return (parameter("sum_weight", (), "constant(1)"),)
-
-
 ADD_LAYER_NORM_AVERAGE_GELU = chain(
     "2_003",
     "ConvTranspose3d_Sum_LayerNorm_AvgPool_GELU",
     add_layer_norm_average_gelu,
     sizes(
+        single("sum_weight", init="constant(1)"),
         conv_transpose,
+        norm("norm"),
         cpu=Size((2, 12, 5, 7, 13), channels=26),
         kb=Size((32, 32, 16, 32, 32), channels=64),
         kb_v0=Size((128, 32, 16, 32, 32), channels=64),
-        own=one_added_number,
-        norm=norm,
     ),
     notes=(OVER_WIDTH,),
 )
@@ -112,10 +89,10 @@ BATCH_NORM_SUBTRACT_MEAN = chain(
     batch_norm_subtract_mean,
     sizes(
         conv_transpose,
+        norm("batch_norm"),
         cpu=Size((3, 4, 6, 9, 11), channels=10),
         kb=Size((16, 16, 16, 32, 32), channels=32),
         kb_v0=Size((16, 16, 16, 32, 32), channels=32),
-        norm=batch_norm,
     ),
     notes=(TRAINING, "The subtracted mean takes the convolution's bias and the norm's with it."),
 )
@@ -126,10 +103,10 @@ GROUP_NORM_MEAN = chain(
     group_norm_mean,
     sizes(
         conv,
+        norm("group_norm"),
         cpu=Size((5, 3, 9, 12, 15), channels=24),
         kb=Size((128, 3, 24, 32, 32), channels=24),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        norm=group_norm,
     ),
     degenerate="each group has mean 0 after its norm, whose weights are 1 and biases 0, so every output is rounding",
 )
@@ -140,11 +117,11 @@ HARDSWISH_GROUP_NORM_MEAN = chain(
     hardswish_group_norm_mean,
     sizes(
         conv,
+        norm("group_norm"),
         cpu=Size((5, 3, 8, 13, 15), channels=12, kernel=4),
         kb=Size((1024, 3, 16, 32, 32), channels=16, kernel=4),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        norm=group_norm,
-        norm_v0=none,
+        parts_v0=(conv,),
     ),
     version0=hardswish_relu_softmax_mean_v0,
 )
@@ -155,10 +132,10 @@ LAYER_NORM_GELU_SCALE = chain(
     layer_norm_gelu_scale,
     sizes(
         conv_transpose,
+        norm("layer_norm"),
         cpu=Size((2, 5, 6, 9, 7), channels=14, kernel=4),
         kb=Size((32, 32, 16, 32, 32), channels=64, kernel=4),
         kb_v0=Size((128, 32, 16, 32, 32), channels=64, kernel=4),
-        norm=layer_norm,
     ),
     notes=(OVER_WIDTH, "The factor at the end is 1."),
 )
@@ -169,10 +146,10 @@ SWISH_GROUP_NORM_HARDSWISH = chain(
     swish_group_norm_hardswish,
     sizes(
         conv_transpose,
+        norm("group_norm"),
         cpu=Size((3, 3, 6, 9, 11), channels=12),
         kb=Size((128, 3, 16, 32, 32), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        norm=group_norm,
     ),
 )
 
@@ -182,10 +159,10 @@ BATCH_NORM_AVERAGE_AVERAGE = chain(
     batch_norm_average_average,
     sizes(
         conv_transpose,
+        norm("batch_norm"),
         cpu=Size((3, 3, 7, 9, 11), channels=10),
         kb=Size((64, 3, 32, 32, 32), channels=16),
         kb_v0=Size((128, 3, 32, 32, 32), channels=16),
-        norm=batch_norm,
     ),
     notes=(TRAINING, "Means over two windows of 2 are means over one window of 4."),
 )
@@ -196,10 +173,10 @@ SCALE_BATCH_NORM_AVERAGE = chain(
     scale_batch_norm_average,
     sizes(
         conv_transpose,
+        norm("batch_norm"),
         cpu=Size((3, 4, 5, 8, 9), channels=9, kernel=5),
         kb=Size((16, 64, 16, 32, 32), channels=128, kernel=5),
         kb_v0=Size((16, 64, 16, 32, 32), channels=32),
-        norm=batch_norm,
     ),
     collapses="without padding the mean of the convolution is sums of x times sums of the weight; the batch's "
     "variance alone needs its outputs",
@@ -211,11 +188,11 @@ MULTIPLY_INSTANCE_NORM_CLAMP_MULTIPLY_MAX = chain(
     "Conv3d_Multiply_InstanceNorm_Clamp_Multiply_Max",
     multiply_instance_norm_clamp_multiply_max,
     sizes(
+        per_channel("multiplier"),
         conv,
         cpu=Size((3, 3, 8, 13, 15), channels=12),
         kb=Size((128, 3, 16, 32, 32), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=per_channel("multiplier"),
     ),
     notes=("Of the first multiplier the norm leaves the sign, and through eps a little of the magnitude.",),
 )

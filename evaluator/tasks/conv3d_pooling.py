@@ -1,9 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and pooling, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, per_channel, sizes
-from evaluator.tasks.notation import parameter
-from evaluator.tasks.task import Array
+from evaluator.tasks.conv_notation import Size, conv, conv_transpose, per_channel, single, sizes
 
 
 def divide_max_average_add_sum(nn, x, bias, conv_weight, conv_bias):
@@ -43,25 +41,16 @@ def multiply_max_average_clamp(nn, x, conv_transpose_weight, conv_transpose_bias
     return nn.clamp(nn.adaptive_avg_pool3d(x, 1), min=0.0, max=1.0)
 
 
-def scales_and_bias(channels: int) -> tuple[Array, ...]:
-    """Two numbers and a bias, as 2_050 initialises them."""
-    return (
-        parameter("scale1", (), "constant(0.5)"),
-        *per_channel("bias")(channels),
-        parameter("scale2", (), "constant(1)"),
-    )
-
-
 DIVIDE_MAX_AVERAGE_ADD_SUM = chain(
     "2_008",
     "Conv3d_Divide_Max_GlobalAvgPool_BiasAdd_Sum",
     divide_max_average_add_sum,
     sizes(
+        per_channel("bias"),
         conv,
         cpu=Size((5, 4, 9, 14, 17), channels=9),
         kb=Size((128, 8, 16, 64, 64), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=per_channel("bias"),
     ),
 )
 
@@ -70,11 +59,13 @@ SCALE_AVERAGE_ADD_SCALE = chain(
     "ConvTranspose3d_Scaling_AvgPool_BiasAdd_Scaling",
     scale_average_add_scale,
     sizes(
+        single("scale1", init="constant(0.5)"),
+        per_channel("bias"),
+        single("scale2", init="constant(1)"),
         conv_transpose,
         cpu=Size((3, 3, 6, 9, 11), channels=10),
         kb=Size((128, 3, 16, 32, 32), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=scales_and_bias,
     ),
     collapses="the mean over windows of a transposed convolution is a convolution of x, an eighth of the outputs",
 )
@@ -84,11 +75,11 @@ LEAKY_RELU_MULTIPLY_MAX = chain(
     "ConvTranspose3d_LeakyReLU_Multiply_LeakyReLU_Max",
     leaky_relu_multiply_max,
     sizes(
+        per_channel("multiplier"),
         conv_transpose,
         cpu=Size((2, 5, 6, 9, 11), channels=10),
         kb=Size((16, 16, 16, 32, 32), channels=32),
         kb_v0=Size((16, 16, 16, 32, 32), channels=32),
-        own=per_channel("multiplier"),
     ),
 )
 

@@ -1,7 +1,7 @@
 """Chains of a 3-D convolution, plain or transposed, and a softmax or logsumexp, KernelBench level 2."""
 
 from evaluator.tasks.chain import chain
-from evaluator.tasks.conv3d_sizes import Size, conv, conv_transpose, none, per_channel, sizes
+from evaluator.tasks.conv_notation import Size, conv, conv_transpose, per_channel, single, sizes
 from evaluator.tasks.notation import parameter
 from evaluator.tasks.task import Array
 
@@ -74,24 +74,16 @@ def max_softmax_subtract_swish_max(nn, x, subtract, conv_transpose_weight, conv_
     return nn.amax(nn.sigmoid(x) * x, dim=1)
 
 
-def bias_of_channels(channels: int) -> tuple[Array, ...]:
-    return (parameter("bias", (1, channels, 1, 1, 1), "normal(0,1)"),)
+def bias_of_channels(size: Size) -> tuple[Array, ...]:
+    return (parameter("bias", (1, size.channels, 1, 1, 1), "normal(0,1)"),)
 
 
-def bias_of_one(channels: int) -> tuple[Array, ...]:
-    return (parameter("bias", (1, 1, 1, 1, 1), "normal(0,1)"),)
+def scale_of_channels(size: Size) -> tuple[Array, ...]:
+    return (parameter("scale", (1, size.channels, 1, 1, 1), "constant(1)"),)
 
 
-def bias_of_one_channel(channels: int) -> tuple[Array, ...]:
-    return (parameter("bias", (1, 1, 1, 1), "normal(0,1)"),)
-
-
-def scale_of_channels(channels: int) -> tuple[Array, ...]:
-    return (parameter("scale", (1, channels, 1, 1, 1), "constant(1)"),)
-
-
-def subtracted(channels: int) -> tuple[Array, ...]:
-    return (parameter("subtract", (channels,), "normal(0,1)"),)
+def subtracted(size: Size) -> tuple[Array, ...]:
+    return (parameter("subtract", (size.channels,), "normal(0,1)"),)
 
 
 SOFTMAX_MAX_MAX = chain(
@@ -112,12 +104,12 @@ MEAN_ADD_SOFTMAX_TANH = chain(
     "ConvTranspose3d_Mean_Add_Softmax_Tanh_Scaling",
     mean_add_softmax_tanh,
     sizes(
+        bias_of_channels,
         conv_transpose,
         cpu=Size((3, 4, 7, 15, 18), channels=10),
         kb=Size((16, 16, 32, 128, 128), channels=64),
         kb_v0=Size((16, 8, 16, 32, 32), channels=16),
-        own=bias_of_channels,
-        own_v0=bias_of_one,
+        parts_v0=(single("bias", (1, 1, 1, 1, 1)), conv_transpose),
     ),
     version0=mean_add_softmax_tanh_v0,
     collapses="the mean over depth of a transposed convolution is a 2-D convolution of sums over depth of x",
@@ -141,12 +133,12 @@ AVERAGE_CLAMP_SOFTMAX_MULTIPLY = chain(
     "ConvTranspose3d_AvgPool_Clamp_Softmax_Multiply",
     average_clamp_softmax_multiply,
     sizes(
+        scale_of_channels,
         conv_transpose,
         cpu=Size((2, 5, 9, 14, 17), channels=10),
         kb=Size((32, 32, 32, 64, 64), channels=64),
         kb_v0=Size((16, 8, 16, 32, 32), channels=16),
-        own=scale_of_channels,
-        own_v0=none,
+        parts_v0=(conv_transpose,),
     ),
     version0=average_clamp_softmax_multiply_v0,
     degenerate="at kb a softmax is over 131,072 positions, so outputs are about 7.6e-6 and zeros pass at 1e-4",
@@ -183,12 +175,12 @@ LOGSUMEXP_GATE_SUBTRACT_CLAMP = chain(
     "ConvTranspose3d_LogSumExp_HardSwish_Subtract_Clamp",
     logsumexp_gate_subtract_clamp,
     sizes(
+        single("bias", (1, 1, 1, 1)),
         conv_transpose,
         cpu=Size((3, 3, 6, 9, 11), channels=10),
         kb=Size((128, 3, 16, 32, 32), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=bias_of_one_channel,
-        own_v0=per_channel("bias"),
+        parts_v0=(per_channel("bias"), conv_transpose),
     ),
     version0=logsumexp_gate_subtract_clamp_v0,
     notes=("The gate is a sigmoid, though the name says HardSwish.",),
@@ -199,10 +191,10 @@ MAX_SOFTMAX_SUBTRACT_SWISH_MAX = chain(
     "ConvTranspose3d_MaxPool_Softmax_Subtract_Swish_Max",
     max_softmax_subtract_swish_max,
     sizes(
+        subtracted,
         conv_transpose,
         cpu=Size((3, 3, 6, 9, 11), channels=10),
         kb=Size((128, 3, 16, 32, 32), channels=16),
         kb_v0=Size((128, 3, 16, 32, 32), channels=16),
-        own=subtracted,
     ),
 )

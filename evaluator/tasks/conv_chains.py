@@ -1,8 +1,9 @@
 """Chains of a convolution and what follows it, KernelBench level 2."""
 
-from evaluator.tasks.norms import affine
-from evaluator.tasks.notation import forward_text, layer, normal, parameter, uniform
-from evaluator.tasks.task import Array, Task
+import functools
+
+from evaluator.tasks.chain import chain
+from evaluator.tasks.conv_notation import VERSION0_2D, Size, conv, conv_transpose, norm, per_channel, sizes
 
 
 def conv_relu_bias(nn, x, bias, conv_weight, conv_bias):
@@ -37,98 +38,75 @@ def conv_group_norm_min_clamp_dropout(nn, x, conv_weight, conv_bias, norm_weight
     return nn.dropout(x, p=0.2)
 
 
-def per_channel(name: str, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """A parameter of the model's own, beside those of its layers."""
-    return (parameter(name, shape, "normal(0,1)"),)
-
-
-CONV_RELU_BIAS = Task(
-    id="2_001",
-    name="Conv2D_ReLU_BiasAdd",
-    family="chain",
-    source=forward_text(conv_relu_bias),
-    sizes={
-        "cpu": uniform(x=(3, 6, 45, 45)) + per_channel("bias", (18, 1, 1)) + layer("conv", (18, 6, 3, 3)),
-        "kb": uniform(x=(128, 64, 128, 128)) + per_channel("bias", (128, 1, 1)) + layer("conv", (128, 64, 3, 3)),
-        "kb_v0": normal(x=(128, 3, 32, 32)) + per_channel("bias", (16, 1, 1)) + layer("conv", (16, 3, 3, 3)),
-    },
-    precision="tf32",
+CONV_RELU_BIAS = chain(
+    "2_001",
+    "Conv2D_ReLU_BiasAdd",
+    conv_relu_bias,
+    sizes(
+        per_channel("bias"),
+        conv,
+        cpu=Size((3, 6, 45, 45), 18),
+        kb=Size((128, 64, 128, 128), 128),
+        kb_v0=VERSION0_2D,
+    ),
 )
 
-CONV_TRANSPOSED_SUBTRACT_TANH = Task(
-    id="2_005",
-    name="ConvTranspose2d_Subtract_Tanh",
-    family="chain",
-    source=forward_text(conv_transposed_subtract_tanh),
-    sizes={
-        "cpu": uniform(x=(3, 10, 29, 29))
-        + per_channel("bias", (8, 1, 1))
-        + layer("conv_transpose", (10, 8, 4, 4), outputs=8),
-        "kb": uniform(x=(32, 64, 256, 256))
-        + per_channel("bias", (64, 1, 1))
-        + layer("conv_transpose", (64, 64, 4, 4), outputs=64),
-        "kb_v0": normal(x=(128, 32, 16, 16))
-        + per_channel("bias", (16, 1, 1))
-        + layer("conv_transpose", (32, 16, 4, 4), outputs=16),
-    },
-    precision="tf32",
+CONV_TRANSPOSED_SUBTRACT_TANH = chain(
+    "2_005",
+    "ConvTranspose2d_Subtract_Tanh",
+    conv_transposed_subtract_tanh,
+    sizes(
+        per_channel("bias"),
+        conv_transpose,
+        cpu=Size((3, 10, 29, 29), 8, kernel=4),
+        kb=Size((32, 64, 256, 256), 64, kernel=4),
+        kb_v0=Size((128, 32, 16, 16), 16, kernel=4),
+    ),
 )
 
-CONV_INSTANCE_NORM_DIVIDE = Task(
-    id="2_017",
-    name="Conv2d_InstanceNorm_Divide",
-    family="chain",
-    source=forward_text(conv_instance_norm_divide),
-    sizes={
-        "cpu": uniform(x=(3, 6, 45, 45)) + layer("conv", (18, 6, 3, 3)),
-        "kb": uniform(x=(128, 64, 128, 128)) + layer("conv", (128, 64, 3, 3)),
-        "kb_v0": normal(x=(128, 3, 32, 32)) + layer("conv", (16, 3, 3, 3)),
-    },
-    precision="tf32",
+CONV_INSTANCE_NORM_DIVIDE = chain(
+    "2_017",
+    "Conv2d_InstanceNorm_Divide",
+    conv_instance_norm_divide,
+    sizes(conv, cpu=Size((3, 6, 45, 45), 18), kb=Size((128, 64, 128, 128), 128), kb_v0=VERSION0_2D),
 )
 
-CONV_MULTIPLY_LEAKY_RELU_GELU = Task(
-    id="2_054",
-    name="Conv2d_Multiply_LeakyReLU_GELU",
-    family="chain",
-    source=forward_text(conv_multiply_leaky_relu_gelu),
-    sizes={
-        "cpu": uniform(x=(3, 6, 45, 45)) + per_channel("multiplier", (18, 1, 1)) + layer("conv", (18, 6, 3, 3)),
-        "kb": uniform(x=(64, 64, 256, 256)) + per_channel("multiplier", (64, 1, 1)) + layer("conv", (64, 64, 3, 3)),
-        "kb_v0": normal(x=(128, 3, 32, 32)) + per_channel("multiplier", (16, 1, 1)) + layer("conv", (16, 3, 3, 3)),
-    },
-    precision="tf32",
+CONV_MULTIPLY_LEAKY_RELU_GELU = chain(
+    "2_054",
+    "Conv2d_Multiply_LeakyReLU_GELU",
+    conv_multiply_leaky_relu_gelu,
+    sizes(
+        per_channel("multiplier"),
+        conv,
+        cpu=Size((3, 6, 45, 45), 18),
+        kb=Size((64, 64, 256, 256), 64),
+        kb_v0=VERSION0_2D,
+    ),
 )
 
-CONV_TRANSPOSED_RELU_GROUP_NORM = Task(
-    id="2_061",
-    name="ConvTranspose3d_ReLU_GroupNorm",
-    family="chain",
-    source=forward_text(conv_transposed_relu_group_norm),
-    sizes={
-        "cpu": uniform(x=(2, 5, 12, 14, 14))
-        + layer("conv_transpose", (5, 8, 3, 3, 3), bias=False)
-        + affine("group_norm", 8),
-        "kb": uniform(x=(16, 64, 32, 32, 32))
-        + layer("conv_transpose", (64, 128, 3, 3, 3), bias=False)
-        + affine("group_norm", 128),
-        "kb_v0": normal(x=(16, 64, 8, 16, 16))
-        + layer("conv_transpose", (64, 128, 3, 3, 3), bias=False)
-        + affine("group_norm", 128),
-    },
-    precision="tf32",
+CONV_TRANSPOSED_RELU_GROUP_NORM = chain(
+    "2_061",
+    "ConvTranspose3d_ReLU_GroupNorm",
+    conv_transposed_relu_group_norm,
+    sizes(
+        functools.partial(conv_transpose, bias=False),
+        norm("group_norm"),
+        cpu=Size((2, 5, 12, 14, 14), 8),
+        kb=Size((16, 64, 32, 32, 32), 128),
+        kb_v0=Size((16, 64, 8, 16, 16), 128),
+    ),
 )
 
-CONV_GROUP_NORM_MIN_CLAMP_DROPOUT = Task(
-    id="2_083",
-    name="Conv3d_GroupNorm_Min_Clamp_Dropout",
-    family="chain",
-    source=forward_text(conv_group_norm_min_clamp_dropout),
-    sizes={
-        "cpu": uniform(x=(2, 3, 10, 17, 17)) + layer("conv", (16, 3, 3, 3, 3)) + affine("norm", 16),
-        "kb": uniform(x=(128, 3, 16, 64, 64)) + layer("conv", (16, 3, 3, 3, 3)) + affine("norm", 16),
-        "kb_v0": normal(x=(128, 3, 16, 32, 32)) + layer("conv", (16, 3, 3, 3, 3)) + affine("norm", 16),
-    },
-    precision="tf32",
+CONV_GROUP_NORM_MIN_CLAMP_DROPOUT = chain(
+    "2_083",
+    "Conv3d_GroupNorm_Min_Clamp_Dropout",
+    conv_group_norm_min_clamp_dropout,
+    sizes(
+        conv,
+        norm("norm"),
+        cpu=Size((2, 3, 10, 17, 17), 16),
+        kb=Size((128, 3, 16, 64, 64), 16),
+        kb_v0=Size((128, 3, 16, 32, 32), 16),
+    ),
     degenerate="min(x, 0) held between 0 and 1 is 0 for every finite value, and dropout of zeros is zero",
 )

@@ -1,9 +1,10 @@
-"""How convolutions are written down: what a layer reads and writes at a size, and the arrays of a task made of one."""
+"""How convolutions are written down: what a layer reads and writes at a size, and the parts that a model is made of."""
 
 import dataclasses
 from collections.abc import Callable
 
-from evaluator.tasks.notation import Shape, forward_text, layer, normal, uniform
+from evaluator.tasks.norms import affine
+from evaluator.tasks.notation import Shape, forward_text, layer, normal, parameter, uniform
 from evaluator.tasks.task import Array, Task
 
 
@@ -22,8 +23,9 @@ class Size:
         return (self.kernel,) * (len(self.x) - 2) if isinstance(self.kernel, int) else self.kernel
 
 
-Weights = Callable[[Size], tuple[Array, ...]]
-Parameters = Callable[[int], tuple[Array, ...]]  # channels of the output -> arrays
+VERSION0_2D = Size((128, 3, 32, 32), 16)  # of most 2-D chains in the benchmark's first version
+
+Part = Callable[[Size], tuple[Array, ...]]  # parameters of a layer, or of the model's own, at a size
 
 
 def conv(size: Size, name: str = "conv", bias: bool = True) -> tuple[Array, ...]:
@@ -36,34 +38,33 @@ def conv_transpose(size: Size, name: str = "conv_transpose", bias: bool = True) 
     return layer(name, (size.x[1], size.channels // size.groups, *size.window), bias, outputs=size.channels)
 
 
-def none(channels: int) -> tuple[Array, ...]:
-    """No arrays: of a model without parameters of its own, or without a norm."""
-    return ()
+def norm(name: str) -> Part:
+    """Weight and bias of a norm over the output's channels."""
+    return lambda size: affine(name, size.channels)
+
+
+def per_channel(*names: str, init: str = "normal(0,1)") -> Part:
+    """Parameters of the model's own, of one number for each channel of the output."""
+    return lambda size: tuple(parameter(name, (size.channels, *[1] * len(size.window)), init) for name in names)
+
+
+def single(name: str, shape: Shape = (), init: str = "normal(0,1)") -> Part:
+    """A parameter of the model's own, of one number whatever the size; `shape` is made of ones."""
+    return lambda size: (parameter(name, shape, init),)
 
 
 def sizes(
-    weights: Weights,
-    *,
-    cpu: Size,
-    kb: Size,
-    kb_v0: Size,
-    own: Parameters = none,
-    norm: Parameters = none,
-    own_v0: Parameters | None = None,
-    norm_v0: Parameters | None = None,
+    *parts: Part, cpu: Size, kb: Size, kb_v0: Size, parts_v0: tuple[Part, ...] | None = None
 ) -> dict[str, tuple[Array, ...]]:
-    """Arrays at each size: x, the model's `own` parameters, the layer's `weights`, those of the `norm`.
+    """Arrays at each size: x, then those of each of `parts`, or of `parts_v0` where the first version has others."""
 
-    `own_v0` and `norm_v0` stand for models whose first version has others.
-    """
-
-    def arrays(x: tuple[Array, ...], size: Size, before: Parameters, after: Parameters) -> tuple[Array, ...]:
-        return x + before(size.channels) + weights(size) + after(size.channels)
+    def arrays(x: tuple[Array, ...], size: Size, parts: tuple[Part, ...]) -> tuple[Array, ...]:
+        return x + tuple(array for part in parts for array in part(size))
 
     return {
-        "cpu": arrays(uniform(x=cpu.x), cpu, own, norm),
-        "kb": arrays(uniform(x=kb.x), kb, own, norm),
-        "kb_v0": arrays(normal(x=kb_v0.x), kb_v0, own_v0 or own, norm_v0 or norm),
+        "cpu": arrays(uniform(x=cpu.x), cpu, parts),
+        "kb": arrays(uniform(x=kb.x), kb, parts),
+        "kb_v0": arrays(normal(x=kb_v0.x), kb_v0, parts_v0 or parts),
     }
 
 

@@ -63,10 +63,10 @@ def grpo(options: argparse.Namespace, params: dict, adapter: lora.Adapter) -> It
     score = objectives.make_scorer(SMOLLM2_135M, temperature=1.0, compute_dtype=jnp.dtype(options.dtype))
     yield "reference", tokens, lambda: score(adapter, params, shared, rows)
 
-    rows = dataclasses.replace(rows, reference_logprobs=score(adapter, params, shared, rows))
+    rows = dataclasses.replace(rows, reference_logprobs=score(adapter, params, shared, rows).logprobs)
     objective = objectives.grpo(
         SMOLLM2_135M, clip_low=0.2, clip_high=0.28, kl=losses.kl_k3, kl_weight=0.02, aggregate=losses.token_mean,
-        temperature=1.0, on_policy=True, compute_dtype=jnp.dtype(options.dtype), remat=options.remat,
+        temperature=1.0, compute_dtype=jnp.dtype(options.dtype), remat=options.remat,
     )  # fmt: skip
     yield "update", tokens, updating(objective, adapter, params, shared, rows)
 

@@ -73,14 +73,25 @@ def get_config(words: str = "") -> ConfigDict:
     config.reward.sigma_min = 1e-3
     config.reward.clip = 1.5
 
-    # advantage and update: GRPO, one update per iteration
+    # advantage and update (docs/learner.md). "" and 0.0: as the paper of the loss has it
     config.learn = SECTIONS["update"](prompt_bucket=256)
     config.learn.train = True
-    config.learn.clip_low = 0.2
-    config.learn.clip_high = 0.28
+    config.learn.loss = "dapo"  # grpo, dr_grpo, dapo, gspo, ppo, reinforce
+    config.learn.advantage = ""  # normalised, centred, leave_one_out, reward
+    config.learn.aggregate = ""  # token, sequence, constant
+    config.learn.clip_low = 0.0
+    config.learn.clip_high = 0.0
+    config.learn.epochs = 1  # updates on the samples of an iteration; clips act from the second on
+    config.learn.mask_overlong = False  # True: completions cut at the token limit do not count
+    config.learn.entropy_weight = 0.0
+    config.learn.ppo = ConfigDict()
+    config.learn.ppo.discount = 1.0
+    config.learn.ppo.gae_decay = 1.0  # lambda
+    config.learn.ppo.value_clip = 0.2
+    config.learn.ppo.value_weight = 0.5
     config.learn.kl = "k3"  # k1, k2, k3
     config.learn.kl_weight = 0.02
-    config.learn.importance_cap = 2.0  # truncated importance weight of trainer over sampler
+    config.learn.importance_cap = 2.0  # truncated importance weight of trainer over sampler; 0: none
 
     for word in sorted(filter(None, words.split(",")), key=lambda word: word == "smoke"):  # which shrinks what there is
         _change(config, word)

@@ -73,6 +73,8 @@ def update(*, prompt_bucket: int) -> ConfigDict:
     section.learning_rate = 1e-4
     section.weight_decay = 0.0
     section.clip_norm = 1.0
+    section.full = False  # True: all parameters are trained, and not an adapter
+    section.moment_dtype = "float32"  # of the optimizer; bfloat16 halves their memory
     section.aggregate = "token"  # token, sequence, constant
     section.micro_batches = 4  # parts of a group that are differentiated one after another
     section.prompt_bucket = prompt_bucket

@@ -26,10 +26,12 @@ class Completions:
 
     tokens: jax.Array  # [B, T] int32, the end-of-turn token included where one was sampled
     mask: jax.Array  # [B, T] float32, 1 on a completion's tokens, which come first in its row
-    advantages: jax.Array  # [B] float32
+    advantages: jax.Array  # [B] float32; for PPO the rewards, from which it makes advantages of tokens
     sampler_logprobs: jax.Array  # [B, T] float32, as the sampler saw them, at the run's temperature
     reference_logprobs: jax.Array  # [B, T] float32, of the policy the stage began with; NaN: that is the present one
-    row_tokens: int | None = dataclasses.field(default=None, metadata={"static": True})  # C of `completion_logprobs`
+    old_logprobs: jax.Array | None = None  # [B, T] float32, before the first update on these rows; None: present ones
+    old_values: jax.Array | None = None  # [B, T] float32, of the critic then, likewise
+    row_tokens: int | None = dataclasses.field(default=None, metadata={"static": True})  # C of `completion_scores`
 
 
 @jax.tree_util.register_dataclass

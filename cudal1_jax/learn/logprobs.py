@@ -1,10 +1,12 @@
-"""Log-probabilities of given tokens, without ever holding the logits of a whole batch.
+"""Log-probabilities of given tokens and entropies, without ever holding the logits of a whole batch.
 
 The vocabulary is by far the widest layer: float32 logits of 4,000 tokens and 49,152 words take 786 MB. Here they live
 for one chunk of tokens at a time, and only for positions whose log-probability is asked for.
 """
 
 import functools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,22 @@ from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import Params, unembedding
 
 
-def token_logprobs(
+class TokenScores(NamedTuple):
+    """What the vocabulary's layer says of each position; 0 where the mask is."""
+
+    logprobs: jax.Array  # [B, T] float32, of the target
+    entropy: jax.Array  # [B, T] float32, of the whole distribution, in nats
+
+
+class CompletionScores(NamedTuple):
+    """What a policy, and a critic where there is one, say of completions; 0 where the mask is."""
+
+    logprobs: jax.Array  # [B, T] float32
+    entropy: jax.Array  # [B, T] float32, nats
+    values: jax.Array | None  # [B, T] float32, before each token; None without a critic
+
+
+def token_scores(
     hidden: jax.Array,
     table: jax.Array,
     targets: jax.Array,
@@ -25,12 +42,14 @@ def token_logprobs(
     temperature: float = 1.0,
     chunk: int = 512,
     table_is_trained: bool = False,
-) -> jax.Array:
-    """log softmax(hidden @ table.T / temperature)[target] where the mask is not 0, else 0; float32.
+    entropy_gradient: bool = False,
+) -> TokenScores:
+    """log softmax(hidden @ table.T / temperature)[target], and that distribution's entropy.
 
-    hidden [B, T, D], table [V, D], targets and mask [B, T] -> [B, T]. Wanted positions are moved to the front, and
-    chunks without any are skipped. With a frozen table the backward pass needs no logits: a log-probability is one
-    number, so its derivative is a vector [D], which the forward pass keeps. A trained table recomputes the logits.
+    hidden [B, T, D], table [V, D], targets and mask [B, T]. Wanted positions are moved to the front, and chunks without
+    any are skipped. With a frozen table the backward pass needs no logits: a log-probability is one number, so its
+    derivative is a vector [D], which the forward pass keeps. A trained table recomputes the logits. The entropy is a
+    constant, unless `entropy_gradient`, which takes one more product with the table.
     """
     width = hidden.shape[-1]
     wanted = mask.reshape(-1) > 0
@@ -38,22 +57,25 @@ def token_logprobs(
     flat = (hidden.reshape(-1, width)[order], targets.reshape(-1)[order], wanted[order])
     padding = -order.shape[0] % chunk
     chunks = jax.tree.map(lambda x: _padded(x, padding).reshape(-1, chunk, *x.shape[1:]), flat)
-    some = jax.checkpoint(_logprobs) if table_is_trained else _frozen_logprobs
+    of_chunk = _trained_scores if table_is_trained else _frozen_scores
 
-    def one(piece: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+    def one(piece: tuple[jax.Array, jax.Array, jax.Array]) -> TokenScores:
         piece_hidden, piece_targets, piece_wanted = piece
         return jax.lax.cond(
             piece_wanted[0],  # wanted positions come first, so a chunk that begins with none has none
-            lambda: some(piece_hidden, table, piece_targets, temperature),
-            lambda: jnp.zeros(chunk, jnp.float32),
+            lambda: of_chunk(piece_hidden, table, piece_targets, temperature, entropy_gradient),
+            lambda: TokenScores(jnp.zeros(chunk, jnp.float32), jnp.zeros(chunk, jnp.float32)),
         )
 
-    sorted_logprobs = jax.lax.map(one, chunks).reshape(-1)[: order.shape[0]]
-    logprobs = jnp.zeros_like(sorted_logprobs).at[order].set(sorted_logprobs, unique_indices=True)
-    return jnp.where(wanted, logprobs, 0.0).reshape(targets.shape)
+    def in_place(found: jax.Array) -> jax.Array:
+        found = found.reshape(-1)[: order.shape[0]]
+        found = jnp.zeros_like(found).at[order].set(found, unique_indices=True)
+        return jnp.where(wanted, found, 0.0).reshape(targets.shape)
+
+    return jax.tree.map(in_place, jax.lax.map(one, chunks))
 
 
-def completion_logprobs(
+def completion_scores(
     config: DecoderConfig,
     params: Params,
     adapter: Adapter | None,
@@ -68,12 +90,15 @@ def completion_logprobs(
     remat: Remat,
     row_tokens: int | None = None,
     table_is_trained: bool = False,
-) -> jax.Array:
-    """Log-probs [B, T] of completions [B, T] after N prompts whose pass was made once by `decoder.prefill`.
+    entropy_gradient: bool = False,
+    critic: Callable[[jax.Array], jax.Array] | None = None,
+) -> CompletionScores:
+    """Log-probs and entropies of completions [B, T] after N prompts whose pass was made once by `decoder.prefill`.
 
     Row b continues prompt b // (B / N): prefix [L, N, K, P, d], last_hidden [N, D], prompt_lengths [N]. The mask is 1
     on a completion's tokens, from its first to its last. They are packed, so that padding is not computed: all of a
-    prompt into one row of `row_tokens`, which must hold them (None: as many as their padded rows have).
+    prompt into one row of `row_tokens`, which must hold them (None: as many as their padded rows have). `critic` gives
+    the values [..., T] of hidden states [..., T, D].
     """
     N, T = last_hidden.shape[0], tokens.shape[1]
     order = jnp.argsort(mask.reshape(N, -1) <= 0, axis=1, stable=True)[:, :row_tokens]  # [N, C] of B / N * T places
@@ -86,12 +111,17 @@ def completion_logprobs(
         config, params, prefix, prompt_lengths, own, adapter, remat, offsets=offsets, segment_ids=order // T
     )
     before = jnp.where(offsets[..., None] == 0, last_hidden[:, None], jnp.roll(hidden, 1, axis=1))
-    found = token_logprobs(
-        before, unembedding(config, params), own, packed(mask),
-        temperature=temperature, chunk=chunk, table_is_trained=table_is_trained,
+    scores = token_scores(
+        before, unembedding(config, params), own, packed(mask), temperature=temperature, chunk=chunk,
+        table_is_trained=table_is_trained, entropy_gradient=entropy_gradient,
     )  # fmt: skip
-    places = jnp.zeros(mask.shape, jnp.float32).reshape(N, -1)
-    return places.at[jnp.arange(N)[:, None], order].set(found, unique_indices=True).reshape(mask.shape)
+
+    def unpacked(found: jax.Array) -> jax.Array:
+        places = jnp.zeros(mask.shape, jnp.float32).reshape(N, -1)
+        return places.at[jnp.arange(N)[:, None], order].set(found, unique_indices=True).reshape(mask.shape)
+
+    values = None if critic is None else unpacked(critic(before)) * mask
+    return CompletionScores(unpacked(scores.logprobs), unpacked(scores.entropy), values)
 
 
 def next_token_logprobs(
@@ -112,43 +142,68 @@ def next_token_logprobs(
     """Log-probs [B, T] of `targets` after each position of packed rows; segments do not see each other."""
     hidden = decoder.forward(config, params, tokens, positions, segment_ids, adapter, remat, fused_attention)
     table = unembedding(config, params)
-    return token_logprobs(hidden, table, targets, mask, chunk=chunk, table_is_trained=table_is_trained)
+    return token_scores(hidden, table, targets, mask, chunk=chunk, table_is_trained=table_is_trained).logprobs
 
 
 def _logits(hidden: jax.Array, table: jax.Array, temperature: float) -> jax.Array:
     return jnp.einsum("td,vd->tv", hidden, table, preferred_element_type=jnp.float32) / temperature
 
 
-def _logprobs(hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float) -> jax.Array:
-    """Log-probs [C] of one chunk: hidden [C, D], targets [C]."""
-    logits = _logits(hidden, table, temperature)
-    chosen = jnp.take_along_axis(logits, targets[:, None], axis=1)[:, 0]
-    return chosen - jax.nn.logsumexp(logits, axis=1)
+@functools.partial(jax.checkpoint, static_argnums=(3, 4))
+def _trained_scores(
+    hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float, entropy_gradient: bool
+) -> TokenScores:
+    """Scores [C] of one chunk: hidden [C, D], targets [C]."""
+    logprobs = jax.nn.log_softmax(_logits(hidden, table, temperature))
+    entropy = -jnp.sum(jnp.exp(logprobs) * logprobs, axis=1)
+    chosen = jnp.take_along_axis(logprobs, targets[:, None], axis=1)[:, 0]
+    return TokenScores(chosen, entropy if entropy_gradient else jax.lax.stop_gradient(entropy))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _frozen_logprobs(hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float) -> jax.Array:
-    return _logprobs(hidden, table, targets, temperature)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _frozen_scores(
+    hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float, entropy_gradient: bool
+) -> TokenScores:
+    return _trained_scores(hidden, table, targets, temperature, entropy_gradient)
 
 
 def _frozen_forward(
-    hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float
-) -> tuple[jax.Array, jax.Array]:
-    """Also d logprob / d hidden [C, D] = (row of the target - mean row) / temperature."""
-    logits = _logits(hidden, table, temperature)
-    chosen = jnp.take_along_axis(logits, targets[:, None], axis=1)[:, 0]
-    log_normaliser = jax.nn.logsumexp(logits, axis=1)
-    probabilities = jnp.exp(logits - log_normaliser[:, None]).astype(table.dtype)
-    mean_row = jnp.einsum("tv,vd->td", probabilities, table, preferred_element_type=jnp.float32)
-    derivative = (table[targets].astype(jnp.float32) - mean_row) / temperature
-    return chosen - log_normaliser, derivative.astype(hidden.dtype)
+    hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float, entropy_gradient: bool
+) -> tuple[TokenScores, tuple[jax.Array, jax.Array | None]]:
+    """Also d logprob / d hidden [C, D] = (row of the target - mean row) / temperature, and that of the entropy.
+
+    dH / d logit_v = -p_v (log p_v + H).
+    """
+    logprobs = jax.nn.log_softmax(_logits(hidden, table, temperature))
+    probabilities = jnp.exp(logprobs)
+    chosen = jnp.take_along_axis(logprobs, targets[:, None], axis=1)[:, 0]
+    entropy = -jnp.sum(probabilities * logprobs, axis=1)
+
+    def rows(weights: jax.Array) -> jax.Array:
+        return jnp.einsum("tv,vd->td", weights.astype(table.dtype), table, preferred_element_type=jnp.float32)
+
+    of_chosen = (table[targets].astype(jnp.float32) - rows(probabilities)) / temperature
+    of_entropy = None
+    if entropy_gradient:
+        of_entropy = -rows(probabilities * (logprobs + entropy[:, None])) / temperature
+    derivatives = jax.tree.map(lambda x: x.astype(hidden.dtype), (of_chosen, of_entropy))
+    return TokenScores(chosen, entropy), derivatives
 
 
-def _frozen_backward(temperature: float, derivative: jax.Array, cotangent: jax.Array) -> tuple[jax.Array, None, None]:
-    return cotangent.astype(derivative.dtype)[:, None] * derivative, None, None
+def _frozen_backward(
+    temperature: float,
+    entropy_gradient: bool,
+    derivatives: tuple[jax.Array, jax.Array | None],
+    cotangents: TokenScores,
+) -> tuple[jax.Array, None, None]:
+    of_chosen, of_entropy = derivatives
+    gradient = cotangents.logprobs.astype(of_chosen.dtype)[:, None] * of_chosen
+    if of_entropy is not None:
+        gradient += cotangents.entropy.astype(of_entropy.dtype)[:, None] * of_entropy
+    return gradient, None, None
 
 
-_frozen_logprobs.defvjp(_frozen_forward, _frozen_backward)
+_frozen_scores.defvjp(_frozen_forward, _frozen_backward)
 
 
 def _padded(x: jax.Array, amount: int) -> jax.Array:

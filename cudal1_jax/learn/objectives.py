@@ -4,20 +4,24 @@ The trained value is a LoRA adapter over frozen parameters, or (with `full=True`
 float32; `compute_dtype` is what the matrix products run in, and frozen parameters come in that dtype already.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.learn import logprobs, losses
+from cudal1_jax.learn import logprobs, losses, values
 from cudal1_jax.learn.batch import Completions, PackedRows, Prompts
-from cudal1_jax.learn.losses import KL, Aggregate, Total
+from cudal1_jax.learn.logprobs import CompletionScores
+from cudal1_jax.learn.losses import KL, Aggregate, Ratio, Total
 from cudal1_jax.learn.step import Objective, PyTree
+from cudal1_jax.learn.values import ActorCritic
 from cudal1_jax.policy import decoder
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.decoder import KeyValues, Remat
 
 Encoding = tuple[KeyValues, jax.Array]  # the prompts' keys and values [L, N, K, P, d], last hidden states [N, D]
+Scorer = Callable[[PyTree, PyTree, Prompts, Completions], CompletionScores]
 
 
 def grpo(
@@ -29,43 +33,81 @@ def grpo(
     kl_weight: float,
     aggregate: Aggregate,
     temperature: float,
-    on_policy: bool,
+    ratio: Ratio = losses.token_log_ratio,
     importance_cap: float | None = None,
+    entropy_weight: float = 0.0,
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 256,
     remat: Remat = "none",
     full: bool = False,
 ) -> Objective:
-    """GRPO over `Prompts` and `Completions`.
+    """GRPO and its relatives (`losses.grpo` says which arguments make which) over `Prompts` and `Completions`.
 
-    `on_policy`: the old policy is the present one (one update per rollout): the ratio is 1, its gradient is not 0, and
-    no further forward pass is needed. Otherwise the sampler's log-probs are the old ones. `importance_cap` weighs each
-    token by min(pi_old / pi_sampler, cap), against the gap between sampler and trainer.
-    Reports: kl, clip_fraction, sampler_gap (mean |log pi - log pi_sampler| before this step).
+    Where `rows.old_logprobs` is None the old policy is the present one (one update per rollout): the ratio is 1, its
+    gradient is not 0, and no further forward pass is needed. `importance_cap` weighs each token by
+    min(pi_old / pi_sampler, cap), against the gap between sampler and trainer. `entropy_weight` rewards entropy.
+    Reports: kl, clip_fraction, entropy, sampler_gap (mean |log pi - log pi_sampler|).
     """
     encode = _encode_prompts(config, compute_dtype, remat, full)
-    score = _completion_scorer(config, compute_dtype, temperature, chunk, remat, full)
+    score = _completion_scorer(config, compute_dtype, temperature, chunk, remat, full, entropy_weight != 0.0)
+    surrogate = _surrogate(
+        clip_low=clip_low, clip_high=clip_high, kl=kl, kl_weight=kl_weight, aggregate=aggregate, ratio=ratio,
+        importance_cap=importance_cap, entropy_weight=entropy_weight,
+    )  # fmt: skip
 
     def loss(
         trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions
     ) -> tuple[Total, dict[str, Total]]:
-        present = score(trainable, frozen, encoding, prompts, rows)
-        fixed = jax.lax.stop_gradient(present)
-        old = fixed if on_policy else rows.sampler_logprobs
-        reference = jnp.where(jnp.isnan(rows.reference_logprobs), fixed, rows.reference_logprobs)
-        weights = None
-        if importance_cap is not None:
-            weights = losses.truncated_importance(fixed, rows.sampler_logprobs, cap=importance_cap)
-        clip = {"clip_low": clip_low, "clip_high": clip_high}
-        total = losses.grpo(
-            present, old, reference, rows.advantages, rows.mask,
-            **clip, kl=kl, kl_weight=kl_weight, aggregate=aggregate, weights=weights,
-        )  # fmt: skip
-        return total, {
-            "kl": losses.token_mean(losses.kl_k3(fixed, reference), rows.mask),
-            "clip_fraction": losses.token_mean(losses.clip_active(fixed, old, rows.advantages, **clip), rows.mask),
-            "sampler_gap": losses.token_mean(jnp.abs(fixed - rows.sampler_logprobs), rows.mask),
-        }
+        return surrogate(score(trainable, frozen, encoding, prompts, rows), rows, rows.advantages)
+
+    return Objective(encode, loss)
+
+
+def ppo(
+    config: DecoderConfig,
+    *,
+    clip_low: float,
+    clip_high: float,
+    kl: KL,
+    kl_weight: float,
+    aggregate: Aggregate,
+    temperature: float,
+    discount: float,
+    gae_decay: float,
+    value_clip: float,
+    value_weight: float,
+    importance_cap: float | None = None,
+    entropy_weight: float = 0.0,
+    compute_dtype: jnp.dtype = jnp.float32,
+    chunk: int = 256,
+    remat: Remat = "none",
+    full: bool = False,
+) -> Objective:
+    """PPO with a critic: the trained value is a `values.ActorCritic`, and `rows.advantages` are rewards of completions.
+
+    Advantages of tokens come from `values.gae`; `value_weight` times the clipped loss of the values is added. Where
+    `rows.old_values` is None they are the present ones. The rest is as in `grpo`, which see. Reports value_loss too.
+    Schulman et al. 2017, https://arxiv.org/abs/1707.06347. ValueError, when traced: there is no critic.
+    """
+    encode = _encode_prompts(config, compute_dtype, remat, full)
+    score = _completion_scorer(config, compute_dtype, temperature, chunk, remat, full, entropy_weight != 0.0)
+    surrogate = _surrogate(
+        clip_low=clip_low, clip_high=clip_high, kl=kl, kl_weight=kl_weight, aggregate=aggregate,
+        ratio=losses.token_log_ratio, importance_cap=importance_cap, entropy_weight=entropy_weight,
+    )  # fmt: skip
+
+    def loss(
+        trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions
+    ) -> tuple[Total, dict[str, Total]]:
+        scores = score(trainable, frozen, encoding, prompts, rows)
+        if scores.values is None:
+            raise ValueError("PPO trains an actor with a critic: begin with values.with_critic(actor, width)")
+        old = jax.lax.stop_gradient(scores.values) if rows.old_values is None else rows.old_values
+        advantages, returns = values.gae(rows.advantages, old, rows.mask, discount=discount, decay=gae_decay)
+        total, reports = surrogate(scores, rows, advantages)
+        errors = values.clipped_value_loss(scores.values, old, returns, clip=value_clip)
+        reports["value_loss"] = losses.token_mean(jax.lax.stop_gradient(errors), rows.mask)
+        return _plus(total, value_weight, aggregate(errors, rows.mask)), reports
 
     return Objective(encode, loss)
 
@@ -80,17 +122,16 @@ def reinforce(
     remat: Remat = "none",
     full: bool = False,
 ) -> Objective:
-    """REINFORCE over `Prompts` and `Completions`, advantages as given. Reports sampler_gap."""
+    """REINFORCE over `Prompts` and `Completions`, advantages as given. Reports entropy and sampler_gap."""
     encode = _encode_prompts(config, compute_dtype, remat, full)
-    score = _completion_scorer(config, compute_dtype, temperature, chunk, remat, full)
+    score = _completion_scorer(config, compute_dtype, temperature, chunk, remat, full, False)
 
     def loss(
         trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions
     ) -> tuple[Total, dict[str, Total]]:
-        present = score(trainable, frozen, encoding, prompts, rows)
-        gap = jnp.abs(jax.lax.stop_gradient(present) - rows.sampler_logprobs)
-        total = losses.reinforce(present, rows.advantages, rows.mask, aggregate=aggregate)
-        return total, {"sampler_gap": losses.token_mean(gap, rows.mask)}
+        scores = score(trainable, frozen, encoding, prompts, rows)
+        total = losses.reinforce(scores.logprobs, rows.advantages, rows.mask, aggregate=aggregate)
+        return total, _distribution(scores, rows)
 
     return Objective(encode, loss)
 
@@ -126,16 +167,16 @@ def make_scorer(
     compute_dtype: jnp.dtype = jnp.float32,
     chunk: int = 256,
     full: bool = False,
-) -> Callable[[PyTree, PyTree, Prompts, Completions], jax.Array]:
-    """The jitted score(trainable, frozen, *parts) -> log-probs [S, M, B, T], forward only; parts as of `batch.split`.
+) -> Scorer:
+    """The jitted score(trainable, frozen, *parts) -> arrays [S, M, B, T], forward only; parts as of `batch.split`.
 
     With the values the stage began with (base + its first adapter) these are the reference log-probs.
     """
     encode = _encode_prompts(config, compute_dtype, "none", full)
-    score = _completion_scorer(config, compute_dtype, temperature, chunk, "none", full)
+    score = _completion_scorer(config, compute_dtype, temperature, chunk, "none", full, False)
 
-    def scored(trainable: PyTree, frozen: PyTree, prompts: Prompts, rows: Completions) -> jax.Array:
-        def of_slice(part: tuple[Prompts, Completions]) -> jax.Array:
+    def scored(trainable: PyTree, frozen: PyTree, prompts: Prompts, rows: Completions) -> CompletionScores:
+        def of_slice(part: tuple[Prompts, Completions]) -> CompletionScores:
             encoding = encode(trainable, frozen, part[0])
             return jax.lax.map(lambda micro: score(trainable, frozen, encoding, part[0], micro), part[1])
 
@@ -144,9 +185,58 @@ def make_scorer(
     return jax.jit(scored)
 
 
+def _surrogate(
+    *,
+    clip_low: float,
+    clip_high: float,
+    kl: KL,
+    kl_weight: float,
+    aggregate: Aggregate,
+    ratio: Ratio,
+    importance_cap: float | None,
+    entropy_weight: float,
+) -> Callable[[CompletionScores, Completions, jax.Array], tuple[Total, dict[str, Total]]]:
+    """(scores, rows, advantages [B] or [B, T]) -> loss of the policy, and what is reported."""
+    clip = {"clip_low": clip_low, "clip_high": clip_high}
+
+    def loss(scores: CompletionScores, rows: Completions, advantages: jax.Array) -> tuple[Total, dict[str, Total]]:
+        fixed = jax.lax.stop_gradient(scores.logprobs)
+        old = fixed if rows.old_logprobs is None else rows.old_logprobs
+        reference = jnp.where(jnp.isnan(rows.reference_logprobs), fixed, rows.reference_logprobs)
+        weights = None
+        if importance_cap is not None:
+            weights = losses.truncated_importance(ratio(old, rows.sampler_logprobs, rows.mask), cap=importance_cap)
+        total = losses.grpo(
+            scores.logprobs, old, reference, advantages, rows.mask,
+            **clip, kl=kl, kl_weight=kl_weight, aggregate=aggregate, ratio=ratio, weights=weights,
+        )  # fmt: skip
+        active = losses.clip_active(ratio(fixed, old, rows.mask), losses.per_token(advantages), **clip)
+        return _plus(total, -entropy_weight, aggregate(scores.entropy, rows.mask)), {
+            "kl": losses.token_mean(losses.kl_k3(fixed, reference), rows.mask),
+            "clip_fraction": losses.token_mean(active, rows.mask),
+            **_distribution(scores, rows),
+        }
+
+    return loss
+
+
+def _distribution(scores: CompletionScores, rows: Completions) -> dict[str, Total]:
+    """Means over tokens that tell whether the policy still explores, and whether the sampler is the policy."""
+    logprobs, entropy = jax.lax.stop_gradient((scores.logprobs, scores.entropy))
+    return {
+        "entropy": losses.token_mean(entropy, rows.mask),
+        "sampler_gap": losses.token_mean(jnp.abs(logprobs - rows.sampler_logprobs), rows.mask),
+    }
+
+
+def _plus(total: Total, weight: float, other: Total) -> Total:
+    """total + weight * other, for two totals of one aggregate and one mask: their denominators are equal."""
+    return total if weight == 0.0 else Total(total.sum + weight * other.sum, total.denominator)
+
+
 def _policy(trainable: PyTree, frozen: PyTree, compute_dtype: jnp.dtype, full: bool) -> tuple[PyTree, PyTree]:
     """(params, adapter) in the compute dtype; uncast float32 adapters would drag bf16 products to float32."""
-    cast = jax.tree.map(lambda x: x.astype(compute_dtype), trainable)
+    cast = jax.tree.map(lambda x: x.astype(compute_dtype), values.actor_of(trainable))
     return (cast, None) if full else (frozen, cast)
 
 
@@ -161,14 +251,24 @@ def _encode_prompts(
 
 
 def _completion_scorer(
-    config: DecoderConfig, compute_dtype: jnp.dtype, temperature: float, chunk: int, remat: Remat, full: bool
-) -> Callable[[PyTree, PyTree, Encoding, Prompts, Completions], jax.Array]:
-    def score(trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions) -> jax.Array:
+    config: DecoderConfig,
+    compute_dtype: jnp.dtype,
+    temperature: float,
+    chunk: int,
+    remat: Remat,
+    full: bool,
+    entropy_gradient: bool,
+) -> Callable[[PyTree, PyTree, Encoding, Prompts, Completions], CompletionScores]:
+    def score(
+        trainable: PyTree, frozen: PyTree, encoding: Encoding, prompts: Prompts, rows: Completions
+    ) -> CompletionScores:
         params, adapter = _policy(trainable, frozen, compute_dtype, full)
+        critic = functools.partial(values.predict, trainable) if isinstance(trainable, ActorCritic) else None
         prefix, last_hidden = encoding
-        return logprobs.completion_logprobs(
+        return logprobs.completion_scores(
             config, params, adapter, prefix, last_hidden, prompts.lengths, rows.tokens, rows.mask,
             temperature=temperature, chunk=chunk, remat=remat, row_tokens=rows.row_tokens, table_is_trained=full,
+            entropy_gradient=entropy_gradient, critic=critic,
         )  # fmt: skip
 
     return score

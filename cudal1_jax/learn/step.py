@@ -53,6 +53,7 @@ def make_update(
 
     Leaves of `shared` are [S, ...] and of `rows` [S, M, ...]: S slices of the batch, each with M micro-batches (see
     `split`). The state is donated: the one passed in is gone. Metrics: loss, grad_norm, update_norm, the objective's.
+    Where the loss or the gradient is not finite, the state stays as it was, and the metrics say so.
     `shardings`, of the trained values, on a mesh: gradients are summed up divided in the same way.
     """
 
@@ -68,7 +69,9 @@ def make_update(
         metrics = means(totals)
         metrics["grad_norm"] = optax.tree.norm(gradients)
         metrics["update_norm"] = optax.tree.norm(updates)
-        return TrainState(trainable, optimizer_state, state.step + 1), metrics
+        after = TrainState(trainable, optimizer_state, state.step + 1)
+        finite = jnp.isfinite(metrics["loss"]) & jnp.isfinite(metrics["grad_norm"])
+        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state), metrics
 
     return jax.jit(update, donate_argnums=0)
 

@@ -9,7 +9,7 @@ from cudal1_jax.corpus import folder
 from cudal1_jax.policy import gguf, lora, shipped
 from cudal1_jax.policy.decoder import Remat
 from cudal1_jax.report.run_directory import RunError
-from cudal1_jax.stages import pools, setup
+from cudal1_jax.stages import objective, pools, setup
 from cudal1_jax.stages.policy import SHIPPED, missing_files
 from evaluator.judge import doctor
 from evaluator.judge.ladder import DEVICES
@@ -116,11 +116,22 @@ def _check_learning(config: ConfigDict) -> None:
             f" {config.learn.micro_batches}"
         )
     _one_of("config.learn.remat", config.learn.remat, typing.get_args(Remat))
-    setup.aggregate(config)
+    _one_of("config.learn.moment_dtype", config.learn.moment_dtype, ("float32", "bfloat16"))
+    objective.aggregate(config)
     if config.stage == "self_supervised":
         _one_of("config.learn.method", config.learn.method, (REINFORCE, REJECTION))
     else:
-        setup.kl(config)
+        _check_loss(config)
+
+
+def _check_loss(config: ConfigDict) -> None:
+    objective.kl(config)
+    objective.advantage_of(config)
+    _at_least_1("config.learn.epochs", config.learn.epochs)
+    if config.learn.loss == objective.REINFORCE and config.learn.epochs > 1:
+        raise RunError("config.learn.epochs: reinforce has no ratio for a second update on the same samples: make it 1")
+    if config.learn.loss == objective.PPO and config.learn.advantage not in ("", "reward"):
+        raise RunError("config.learn.advantage: ppo makes advantages of tokens from the reward: leave it empty")
 
 
 def _one_of(key: str, value: str, choices: tuple[str, ...]) -> None:

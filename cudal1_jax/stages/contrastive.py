@@ -20,7 +20,7 @@ from cudal1_jax.report.iterations import IterationLines
 from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.report.summary import Summary
-from cudal1_jax.stages import judging, learning, reporting, sampling, setup, workload
+from cudal1_jax.stages import judging, learning, objective, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
 from cudal1_jax.stages.judging import Pool
 from cudal1_jax.stages.policy import Policy
@@ -45,7 +45,8 @@ def run(
         judging.record_seeds(bench, workload.seeds(list(bench.tasks), setup.kernels()))
         seed_jobs = judging.submit(bench, SEED_STEP)  # judged by the pool's processes while the model loads here
         policy = load_policy(config)
-        learn, state = setup.grpo(config, policy)
+        learn, state = setup.learner(config, policy)
+        advantage_of = objective.advantage_of(config)
         first, state = checkpoints.restore_or(state)
         select, roll_out = setup.select(config), setup.roll_out(config, policy)
         judging.collect_seeds(bench, seed_jobs)
@@ -71,7 +72,7 @@ def run(
                 verdicts = judging.verdicts(bench, step)
                 watch.lap("judge")
                 rewards = learning.smoothed_rewards(bench, step, prompts, samples, verdicts, **config.reward)
-                advantages = learning.group_advantages(rewards)
+                advantages = learning.group_advantages(rewards, advantage_of)
                 state, learnt = learn(state, prompts, samples, advantages)
                 watch.lap("update")
                 row = reporting.metrics(step, prompts, samples, verdicts, advantages) | learnt | watch.laps()

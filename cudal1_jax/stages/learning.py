@@ -11,16 +11,16 @@ import optax
 
 from cudal1_jax.contrastive import reward
 from cudal1_jax.contrastive.records import Prompt, Sample
-from cudal1_jax.learn import advantage, batch, step
+from cudal1_jax.learn import batch, losses, step
 from cudal1_jax.learn.batch import Completions, Prompts
+from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
-from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.policy import lora
 from cudal1_jax.report import progress
 from cudal1_jax.stages.judging import Bench
+from cudal1_jax.stages.objective import Advantage
 from cudal1_jax.stages.policy import Policy
 from evaluator.records import Verdict
-
-Reference = Callable[[Adapter, Any, Prompts, Completions], jax.Array]
 
 Learn = Callable[[TrainState, Sequence[Prompt], Sequence[Sample], Sequence[float]], tuple[TrainState, dict[str, float]]]
 """(state, prompts, samples, advantages) -> (next state, metrics); the state passed in is used up"""
@@ -30,28 +30,32 @@ def build(
     policy: Policy,
     objective: Objective,
     optimizer: optax.GradientTransformation,
+    trainable: Any,
     *,
-    reference: Reference | None,
+    score: Scorer,
+    reference: Any | None,
+    epochs: int,
+    mask_overlong: bool,
     micro_batches: int,
     prompt_bucket: int,
     completion_bucket: int,
     completion_tokens: int,
 ) -> tuple[Learn, TrainState]:
-    """A function that makes one update on an iteration's samples, and the state with which a stage begins.
+    """A function that learns from an iteration's samples, and the state with which a stage begins, of `trainable`.
 
-    `reference`: log-probs under the policy that the stage began with, None where the objective asks for none; before
-    the first update that is the policy itself. `micro_batches`: parts of a group that are differentiated one after
-    another. Prompts, and the packed completions of a micro-batch, are padded to multiples of their buckets, in tokens,
-    so that few shapes are compiled; a completion has at most `completion_tokens`.
+    `reference`: the values whose policy the KL penalty compares with, None where the objective asks for none; they are
+    those the stage began with, so that before the first update no pass is needed. `epochs`: updates on the same
+    samples; with more than one, the policy of before the first is the old one of the ratios. `mask_overlong`:
+    completions that were cut do not count. `micro_batches`: parts of a group that are differentiated one after another.
+    Prompts, and the packed completions of a micro-batch, are padded to multiples of their buckets, in tokens, so that
+    few shapes are compiled; a completion has at most `completion_tokens`.
     """
     update = step.make_update(objective, optimizer)
     pace = progress.Pace("updating", "token")
 
-    def learn(
-        state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
-    ) -> tuple[TrainState, dict[str, float]]:
-        if not any(advantages):  # as DAPO leaves out groups whose samples did equally well: nothing to tell them apart
-            return state, {"learn/skipped": 1.0}
+    def arrays(
+        prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
+    ) -> tuple[Prompts, Completions]:
         shared = batch.prompts([policy.tokenizer.render_chat(p.text) for p in prompts], bucket=prompt_bucket)
         rows = batch.completions(
             [sample.tokens.tolist() for sample in samples],
@@ -59,18 +63,48 @@ def build(
             sampler_logprobs=[sample.logprobs.tolist() for sample in samples],
             bucket=completion_tokens,
         )
-        with pace.working(int(np.sum(shared.lengths) + np.sum(rows.mask))):
+        if mask_overlong:
+            finished = jnp.array([sample.finished for sample in samples])
+            rows = dataclasses.replace(rows, mask=losses.without_overlong(rows.mask, finished))
+        return shared, rows
+
+    def scored(state: TrainState, shared: Prompts, rows: Completions) -> Completions:
+        """The rows with the log-probs of the reference and, for several epochs, of the present values."""
+        if epochs > 1:
+            old = score(state.trainable, policy.params, shared, rows)
+            rows = dataclasses.replace(rows, old_logprobs=old.logprobs, old_values=old.values)
+        if reference is None:
+            return rows
+        if int(state.step):
+            return dataclasses.replace(rows, reference_logprobs=score(reference, policy.params, shared, rows).logprobs)
+        return rows if epochs == 1 else dataclasses.replace(rows, reference_logprobs=rows.old_logprobs)
+
+    def learn(
+        state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
+    ) -> tuple[TrainState, dict[str, float]]:
+        if not any(advantages):  # as DAPO leaves out groups whose samples did equally well: nothing to tell them apart
+            return state, {"learn/skipped": 1.0}
+        shared, rows = arrays(prompts, samples, advantages)
+        tokens = int(np.sum(shared.lengths) + np.sum(rows.mask))
+        with pace.working(epochs * tokens):
             shared, rows = batch.split(
                 shared, rows, slices=len(prompts), micro_batches=micro_batches, bucket=completion_bucket
             )
-            if reference is not None and int(state.step):
-                logprobs = reference(policy.adapter, policy.params, shared, rows)
-                rows = dataclasses.replace(rows, reference_logprobs=logprobs)
-            state, metrics = update(state, policy.params, shared, rows)
+            rows = scored(state, shared, rows)
+            for _ in range(epochs):
+                state, metrics = update(state, policy.params, shared, rows)
             learnt = {f"learn/{name}": float(value) for name, value in metrics.items()}
-        return state, {"learn/skipped": 0.0, **learnt}
+        return state, {"learn/skipped": 0.0, "learn/tokens": float(epochs * tokens), **learnt}
 
-    return learn, step.init(policy.adapter, optimizer)
+    return learn, step.init(trainable, optimizer)
+
+
+def beginning(policy: Policy, *, full: bool) -> Any:
+    """The values that a stage begins with: the adapter, or all parameters, float32, with the adapter merged in."""
+    if not full:
+        return policy.adapter
+    wide = jax.tree.map(lambda x: x.astype(jnp.float32), policy.params)
+    return lora.merge(wide, policy.adapter)
 
 
 def keep(
@@ -80,9 +114,9 @@ def keep(
     return state, {}
 
 
-def frozen_state(policy: Policy) -> TrainState:
+def frozen_state(trainable: Any) -> TrainState:
     """The state of a stage that never updates."""
-    return step.init(policy.adapter, optax.identity())
+    return step.init(trainable, optax.identity())
 
 
 def smoothed_rewards(
@@ -112,6 +146,6 @@ def smoothed_rewards(
     return groups
 
 
-def group_advantages(rewards: Sequence[Sequence[float]]) -> list[float]:
-    """Z-scores within each group, in sample order."""
-    return [float(value) for value in advantage.group_normalised(jnp.asarray(rewards, jnp.float32)).reshape(-1)]
+def group_advantages(rewards: Sequence[Sequence[float]], advantage: Advantage) -> list[float]:
+    """Advantages of the samples [N, G], in sample order."""
+    return [float(value) for value in advantage(jnp.asarray(rewards, jnp.float32)).reshape(-1)]

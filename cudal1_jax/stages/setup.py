@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from ml_collections import ConfigDict
 
@@ -11,8 +13,8 @@ from cudal1_jax.contrastive import exemplars
 from cudal1_jax.contrastive.exemplars import Select
 from cudal1_jax.contrastive.records import Prompt, Sample
 from cudal1_jax.contrastive.store import Store
-from cudal1_jax.learn import losses, objectives, optimizer
-from cudal1_jax.learn.losses import KL, Aggregate
+from cudal1_jax.learn import objectives, optimizer, values
+from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
 from cudal1_jax.policy import lora
 from cudal1_jax.policy.config import DecoderConfig
@@ -20,7 +22,7 @@ from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.rollout import sampler
-from cudal1_jax.stages import learning, policy, sampling, workload
+from cudal1_jax.stages import learning, objective, policy, sampling, workload
 from cudal1_jax.stages.judging import Bench, Pool
 from cudal1_jax.stages.learning import Learn
 from cudal1_jax.stages.policy import Policy
@@ -29,8 +31,8 @@ from evaluator.judge import baseline
 from evaluator.records import Limits
 from evaluator.tasks.task import Task
 
-RollOut = Callable[[Adapter, int, Sequence[Prompt]], list[Sample]]
-"""(adapter, iteration, prompts) -> the samples of all prompts, in prompt order"""
+RollOut = Callable[[Any, int, Sequence[Prompt]], list[Sample]]
+"""(trained values, iteration, prompts) -> the samples of all prompts, in prompt order"""
 
 
 def kernels() -> Path:
@@ -108,7 +110,10 @@ def select(config: ConfigDict) -> Select:
 
 
 def load_policy(config: ConfigDict) -> Policy:
-    """The policy of a config; of stage 1, which samples nothing, in one dtype. RunError: a file missing or unfit."""
+    """The policy of a config; of stage 1, which samples nothing, in one dtype. RunError: a file missing or unfit.
+
+    Where all parameters are trained they are float32, and the update casts them.
+    """
     return policy.load(
         gguf_path=config.policy.gguf,
         adapter=config.policy.adapter,
@@ -116,7 +121,7 @@ def load_policy(config: ConfigDict) -> Policy:
         targets=tuple(config.policy.targets),
         seed=config.seed,
         rollout_dtype=config.policy.get("rollout_dtype", config.policy.update_dtype),
-        update_dtype=config.policy.update_dtype,
+        update_dtype="float32" if "learn" in config and config.learn.full else config.policy.update_dtype,
     )
 
 
@@ -137,13 +142,17 @@ def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.S
 
 
 def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
-    """Sampling from base and adapter, merged first; random keys by (seed, iteration)."""
+    """Sampling from what is trained, an adapter merged into its base first; random keys by (seed, iteration)."""
     options = sampling_options(config, loaded.tokenizer.stop_ids)
     group = config.rollout.group
     merge = jax.jit(lora.merge)
 
-    def sample(adapter: Adapter, step: int, prompts: Sequence[Prompt]) -> list[Sample]:
-        params = merge(loaded.rollout_params, adapter)
+    def sample(trainable: Any, step: int, prompts: Sequence[Prompt]) -> list[Sample]:
+        actor = values.actor_of(trainable)
+        if isinstance(actor, Adapter):
+            params = merge(loaded.rollout_params, actor)
+        else:
+            params = jax.tree.map(lambda x: x.astype(config.policy.rollout_dtype), actor)
         key = jax.random.fold_in(jax.random.key(config.seed), step)
         rows = len(prompts) * group
         with progress.bar("sampling", options.max_new_tokens * rows, "token") as bar:
@@ -164,84 +173,78 @@ def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
     return sample
 
 
-def grpo(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
-    """GRPO with a KL penalty to the policy that the stage began with; without `learn.train` nothing changes."""
+def learner(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
+    """The learner of stage 3, by `learn.loss`; without `learn.train` nothing changes."""
+    begin = learning.beginning(loaded, full=config.learn.full)
     if not config.learn.train:
-        return learning.keep, learning.frozen_state(loaded)
+        return learning.keep, learning.frozen_state(begin)
+    trainable = values.with_critic(begin, loaded.config.width) if config.learn.loss == objective.PPO else begin
     return learning.build(
         loaded,
-        grpo_objective(config, loaded.config),
+        objective_of(config, loaded.config),
         optimizer_of(config),
-        reference=objectives.make_scorer(loaded.config, temperature=config.rollout.temperature),
-        micro_batches=config.learn.micro_batches,
-        prompt_bucket=config.learn.prompt_bucket,
-        completion_bucket=config.learn.completion_bucket,
-        completion_tokens=config.rollout.completion_tokens,
+        trainable,
+        score=_scorer(config, loaded),
+        reference=begin if config.learn.loss != objective.REINFORCE else None,
+        epochs=config.learn.epochs,
+        mask_overlong=config.learn.mask_overlong,
+        **_parts(config),
     )
 
 
-def grpo_objective(config: ConfigDict, decoder: DecoderConfig) -> Objective:
+def objective_of(config: ConfigDict, decoder: DecoderConfig) -> Objective:
     """What stage 3 minimises."""
-    return objectives.grpo(
-        decoder,
-        clip_low=config.learn.clip_low,
-        clip_high=config.learn.clip_high,
-        kl=kl(config),
-        kl_weight=config.learn.kl_weight,
-        aggregate=aggregate(config),
-        temperature=config.rollout.temperature,
-        on_policy=True,  # one update per rollout
-        importance_cap=config.learn.importance_cap,
-        remat=config.learn.remat,
-    )
+    return objective.build(config, decoder)
 
 
 def reinforce(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
-    """REINFORCE on rewards as they are."""
-    objective = objectives.reinforce(
+    """The learner of stage 2: REINFORCE on rewards as they are."""
+    goal = objectives.reinforce(
         loaded.config,
-        aggregate=aggregate(config),
+        aggregate=objective.aggregate(config),
         temperature=config.rollout.temperature,
+        compute_dtype=jnp.dtype(config.policy.update_dtype),
         remat=config.learn.remat,
+        full=config.learn.full,
     )
+    begin = learning.beginning(loaded, full=config.learn.full)
     return learning.build(
         loaded,
-        objective,
+        goal,
         optimizer_of(config),
+        begin,
+        score=_scorer(config, loaded),
         reference=None,
-        micro_batches=config.learn.micro_batches,
-        prompt_bucket=config.learn.prompt_bucket,
-        completion_bucket=config.learn.completion_bucket,
-        completion_tokens=config.rollout.completion_tokens,
+        epochs=1,
+        mask_overlong=False,
+        **_parts(config),
     )
+
+
+def _scorer(config: ConfigDict, loaded: Policy) -> Scorer:
+    return objectives.make_scorer(
+        loaded.config,
+        temperature=config.rollout.temperature,
+        compute_dtype=jnp.dtype(config.policy.update_dtype),
+        full=config.learn.full,
+    )
+
+
+def _parts(config: ConfigDict) -> dict[str, int]:
+    """How a batch is cut and padded."""
+    return {
+        "micro_batches": config.learn.micro_batches,
+        "prompt_bucket": config.learn.prompt_bucket,
+        "completion_bucket": config.learn.completion_bucket,
+        "completion_tokens": config.rollout.completion_tokens,
+    }
 
 
 def optimizer_of(config: ConfigDict) -> optax.GradientTransformation:
     """AdamW as a config asks for it."""
     return optimizer.build(
-        config.learn.learning_rate, clip_norm=config.learn.clip_norm, weight_decay=config.learn.weight_decay
+        config.learn.learning_rate,
+        clip_norm=config.learn.clip_norm,
+        weight_decay=config.learn.weight_decay,
+        moment_dtype=jnp.dtype(config.learn.moment_dtype),
     )
-
-
-def kl(config: ConfigDict) -> KL:
-    """The estimator of the KL penalty. RunError: there is none of that name."""
-    name = config.learn.kl
-    if name == "k1":
-        return losses.kl_k1
-    if name == "k2":
-        return losses.kl_k2
-    if name == "k3":
-        return losses.kl_k3
-    raise RunError(f"config.learn.kl: {name!r} is none of k1, k2, k3")
-
-
-def aggregate(config: ConfigDict) -> Aggregate:
-    """How a loss is averaged over tokens and samples. RunError: there is no such way."""
-    name = config.learn.aggregate
-    if name == "token":
-        return losses.token_mean
-    if name == "sequence":
-        return losses.sequence_mean
-    if name == "constant":
-        return losses.constant_length_mean(config.rollout.completion_tokens)
-    raise RunError(f"config.learn.aggregate: {name!r} is none of token, sequence, constant")

@@ -19,24 +19,30 @@ def mean(total):
     return total.sum / total.denominator
 
 
-def grpo(logprobs, *, old=OLD, reference=REFERENCE, kl_weight=0.0, kl=losses.kl_k3, aggregate=losses.token_mean):
+def grpo(
+    logprobs, *, old=OLD, reference=REFERENCE, kl_weight=0.0, kl=losses.kl_k3, aggregate=losses.token_mean, **options
+):
     return losses.grpo(
-        logprobs, old, reference, ADVANTAGES, MASK, **CLIP, kl=kl, kl_weight=kl_weight, aggregate=aggregate
+        logprobs, old, reference, ADVANTAGES, MASK, **CLIP, kl=kl, kl_weight=kl_weight, aggregate=aggregate, **options
     )
 
 
+def surrogate(logprobs, old=OLD):
+    return losses.clipped_surrogate(losses.token_log_ratio(logprobs, old, MASK), ADVANTAGES[:, None], **CLIP)
+
+
 def test_clipped_surrogate_takes_the_smaller_of_both_branches():
-    per_token = losses.clipped_surrogate(LOGPROBS, OLD, ADVANTAGES, **CLIP)
+    per_token = surrogate(LOGPROBS)
     # A > 0: 1.5 is clipped to 1.28 (clip-high, 1.2 would be the symmetric bug), 0.5 is not clipped.
     # A < 0: 0.5 is clipped to 0.8 (unclipped: 1.0), 3 is not clipped: a bad token that became likely is pushed in full.
     np.testing.assert_allclose(per_token, [[-1.28, -1.0, -0.5], [1.6, 2.0, 6.0]], rtol=1e-5)
 
 
 def test_clip_stops_the_gradient_only_where_it_is_active():
-    gradient = jax.grad(lambda x: jnp.sum(losses.clipped_surrogate(x, OLD, ADVANTAGES, **CLIP)))(LOGPROBS)
+    gradient = jax.grad(lambda x: jnp.sum(surrogate(x)))(LOGPROBS)
     # d/dlogp of -rho A = -rho A where not clipped
     np.testing.assert_allclose(gradient, [[0.0, -1.0, -0.5], [0.0, 2.0, 6.0]], rtol=1e-5)
-    active = losses.clip_active(LOGPROBS, OLD, ADVANTAGES, **CLIP)
+    active = losses.clip_active(LOGPROBS - OLD, ADVANTAGES[:, None], **CLIP)
     np.testing.assert_array_equal(active, [[1, 0, 0], [1, 0, 0]])
 
 
@@ -120,7 +126,9 @@ def test_far_apart_policies_stay_finite(estimator):
     near, far = jnp.array([[-0.1]]), jnp.array([[-400.0]])
     for a, b in ((near, far), (far, near)):
         assert np.isfinite(jax.value_and_grad(lambda x, y=b: estimator(x, y)[0, 0])(a)[0])
-    assert np.isfinite(losses.clipped_surrogate(near, far, jnp.array([-1.0]), **CLIP)).all()
+    assert np.isfinite(
+        losses.clipped_surrogate(losses.token_log_ratio(near, far, near), jnp.array([[-1.0]]), **CLIP)
+    ).all()
 
 
 def test_grpo_adds_the_penalty_with_its_weight():
@@ -152,6 +160,77 @@ def test_grpo_ignores_the_order_of_samples():
     np.testing.assert_allclose(
         swapped.sum, grpo(LOGPROBS, kl_weight=0.1, aggregate=losses.sequence_mean).sum, rtol=1e-6
     )
+
+
+GSPO = {"ratio": losses.sequence_log_ratio, "aggregate": losses.sequence_mean}
+
+
+def test_sequence_ratio_is_the_geometric_mean_over_the_tokens_that_count():
+    # sequence 1: (1.5 * 1 * 0.5)^(1/3) = 0.908560; 2: (0.5 * 1)^(1/2) = 0.707107, with the masked 3: 1.144714
+    ratio = jnp.exp(losses.sequence_log_ratio(LOGPROBS, OLD, MASK))
+    np.testing.assert_allclose(ratio, [[0.908560] * 3, [0.707107] * 3], rtol=1e-5)
+
+
+def test_gspo_by_hand_clips_whole_sequences_on_both_sides():
+    # -0.908560 * 1, inside the clip; 0.707107 is below 0.8 and A = -2: 0.8 * 2. Clipped by token: -0.9267 and 1.8
+    np.testing.assert_allclose(mean(grpo(LOGPROBS, **GSPO)), (-0.908560 + 1.6) / 2, rtol=1e-5)
+    # upside down: 1 / 0.908560 = 1.100643 counts in full, 1.414214 at A = -2 is not clipped: only A > 0 is above
+    np.testing.assert_allclose(mean(grpo(OLD, old=LOGPROBS, **GSPO)), (-1.100643 + 2.828427) / 2, rtol=1e-5)
+
+
+def test_gspo_gradient_is_spread_evenly_over_a_sequence_and_none_where_it_is_clipped():
+    gradient = jax.grad(lambda x: grpo(x, **GSPO).sum)(LOGPROBS)
+    # d/dlogp of -s A = -s A / |y|
+    np.testing.assert_allclose(gradient, [[-0.908560 / 3] * 3, [0.0] * 3], rtol=1e-5)
+    on_policy = jax.grad(lambda x: grpo(x, old=x, **GSPO).sum)(LOGPROBS)  # at ratio 1 it is that of GRPO
+    np.testing.assert_allclose(
+        on_policy, jax.grad(lambda x: grpo(x, old=x, aggregate=losses.sequence_mean).sum)(LOGPROBS), rtol=1e-5
+    )
+
+
+def test_gspo_does_not_depend_on_where_in_a_sequence_a_ratio_is():
+    turned = grpo(LOGPROBS.at[0].set(jnp.roll(LOGPROBS[0], 1)), old=OLD.at[0].set(jnp.roll(OLD[0], 1)), **GSPO)
+    np.testing.assert_allclose(mean(turned), mean(grpo(LOGPROBS, **GSPO)), rtol=1e-6)
+
+
+def test_dr_grpo_by_hand():
+    # tokens as in `test_clipped_surrogate...`, each a fourth of 1 / 2; the sequence mean would be 0.4367
+    total = grpo(LOGPROBS, aggregate=losses.constant_length_mean(4))
+    np.testing.assert_allclose(mean(total), (-1.28 - 1.0 - 0.5 + 1.6 + 2.0) / (2 * 4), rtol=1e-5)
+    gradient = jax.grad(lambda x: mean(grpo(x, aggregate=losses.constant_length_mean(4))))(LOGPROBS)
+    np.testing.assert_allclose(gradient, jnp.array([[0.0, -1.0, -0.5], [0.0, 2.0, 0.0]]) / 8, rtol=1e-5)
+
+
+def test_importance_weights_are_capped_scale_the_surrogate_and_are_constants():
+    weights = losses.truncated_importance(jnp.log(jnp.array([[0.5, 9.0]])), cap=2.0)
+    np.testing.assert_allclose(weights, [[0.5, 2.0]], rtol=1e-6)
+
+    def total(x, sampler):
+        weights = losses.truncated_importance(losses.token_log_ratio(x, sampler, MASK), cap=2.0)
+        return grpo(x, weights=weights).sum
+
+    # ratios to a sampler of 0.3 everywhere: 2, 1.67, 0.67 and 0.33, 2 (3 without the cap)
+    sampler = jnp.full_like(LOGPROBS, jnp.log(0.3))
+    weighted = -1.28 * 2 - 1.0 * 5 / 3 - 0.5 * 2 / 3 + 1.6 / 3 + 2.0 * 2
+    np.testing.assert_allclose(total(LOGPROBS, sampler), weighted, rtol=1e-5)
+    np.testing.assert_allclose(total(LOGPROBS, LOGPROBS), grpo(LOGPROBS).sum, rtol=1e-6)  # an exact sampler: none
+    by_policy, by_sampler = jax.grad(total, (0, 1))(LOGPROBS, sampler)
+    np.testing.assert_allclose(by_policy, [[0.0, -5 / 3, -1 / 3], [0.0, 4.0, 0.0]], rtol=1e-5)
+    np.testing.assert_array_equal(by_sampler, 0.0)
+
+
+def test_a_completion_that_was_cut_does_not_count():
+    mask = losses.without_overlong(MASK, jnp.array([True, False]))
+    np.testing.assert_array_equal(mask, [[1, 1, 1], [0, 0, 0]])
+
+    def loss(x, mask, aggregate=losses.sequence_mean):
+        return losses.reinforce(x, ADVANTAGES, mask, aggregate=aggregate)
+
+    # the mean is over one sequence and not over two of which one is 0
+    np.testing.assert_allclose(mean(loss(LOGPROBS, mask)), 2.813411 / 3, rtol=1e-5)
+    gradient = jax.grad(lambda x: loss(x, mask).sum)(LOGPROBS)
+    np.testing.assert_allclose(gradient, [[-1 / 3] * 3, [0.0] * 3], rtol=1e-6)
+    np.testing.assert_array_equal(losses.without_overlong(MASK, jnp.array([True, True])), MASK)
 
 
 def test_reinforce_by_hand():

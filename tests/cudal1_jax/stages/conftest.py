@@ -30,7 +30,7 @@ def compile_once():
     from cudal1_jax.stages import setup
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("grpo", "reinforce"):
+        for name in ("learner", "reinforce"):
             patch.setattr(setup, name, _remembering(getattr(setup, name)))
         yield
 
@@ -40,16 +40,16 @@ _compiled = {}
 
 def _remembering(build):
     def remembered(config, policy):
-        key = (build.__name__, config.learn.train, policy.config)
+        import jax
+        import jax.numpy as jnp
+
+        learn = {name: value for name, value in config.learn.to_dict().items() if name != "method"}
+        key = (build.__name__, repr(learn), config.rollout.temperature, policy.config)
         if key not in _compiled:
-            _compiled[key] = build(config, policy)[0]
-        return _compiled[key], _begin(config, policy)
-
-    def _begin(config, policy):
-        from cudal1_jax.learn import step
-        from cudal1_jax.stages import setup
-
-        return step.init(policy.adapter, setup.optimizer_of(config))
+            function, state = build(config, policy)
+            _compiled[key] = function, jax.device_get(state)
+        function, state = _compiled[key]
+        return function, jax.tree.map(jnp.asarray, state)
 
     remembered.__name__ = build.__name__
     return remembered

@@ -51,7 +51,7 @@ DEPTHWISE_COLUMN_KERNEL = convolution(
     depthwise,
     sizes(
         _2D,
-        cpu=Size((6, 9, 91, 91), 9, (3, 1), groups=9),
+        cpu=Size((8, 11, 115, 115), 11, (3, 1), groups=11),
         kb=Size((64, 8, 512, 512), 8, (3, 1), groups=8),
         kb_v0=Size((16, 3, 256, 256), 3, (3, 1), groups=3),
     ),
@@ -75,7 +75,7 @@ DEPTHWISE_WIDE_UNEVEN_KERNEL = convolution(
     depthwise,
     sizes(
         _2D,
-        cpu=Size((4, 11, 43, 77), 11, (3, 7), groups=11),
+        cpu=Size((5, 12, 53, 85), 12, (3, 7), groups=12),
         kb=Size((32, 128, 128, 256), 128, (3, 7), groups=128),
         kb_v0=Size((16, 3, 128, 256), 3, (3, 5), groups=3),
     ),

@@ -128,6 +128,7 @@ CALLS = [
     ("conv_transpose2d", (PICTURE, normal(4, 5, 3, 2)), {}),
     ("conv_transpose2d", (PICTURE, normal(4, 3, 3, 3), normal(6)), {"stride": (3, 2), "groups": 2, "dilation": 2}),
     ("conv_transpose3d", (VOLUME, normal(2, 3, 3, 1, 2), normal(3)), {"stride": 2, "padding": (1, 0, 1)}),
+    ("conv_transpose3d", (VOLUME, normal(2, 3, 3, 2, 2)), {"stride": 2, "output_padding": (1, 0, 1), "groups": 2}),
     ("reshape", (X, (7, -1)), {}),
     ("flatten", (IMAGE,), {"start_dim": 1}),
     ("transpose", (IMAGE, 1, -1), {}),

@@ -30,7 +30,7 @@ FRESH = flags.DEFINE_bool("fresh", False, "set an earlier run of this name aside
 
 def main(argv: Sequence[str]) -> None:
     started_s = time.monotonic()
-    logging.set_verbosity(logging.WARNING)  # Orbax tells of every step of a checkpoint
+    logging.set_verbosity(logging.FATAL)  # Orbax tells of every step of a checkpoint, and logs the errors it raises
     from cudal1_jax.contrastive.store import StoreError
     from cudal1_jax.report.run_directory import RunError
 

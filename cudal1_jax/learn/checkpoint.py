@@ -1,15 +1,17 @@
 """Checkpoints of a training run, through Orbax: all arrays bit for bit, and plain JSON beside them.
 
-A checkpoint appears whole or not at all (it is written under another name and renamed), carries a digest of its arrays,
-and is checked against it when it is read: a damaged one is set aside with a warning, and the one before it is used.
+They are written while training goes on. A checkpoint appears whole or not at all (it is written under another name and
+renamed), carries a digest of its arrays, and is checked against it when it is read: a damaged one is set aside with a
+warning, and the one before it is used.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,14 +33,15 @@ class Restored:
     """A checkpoint that was read and found whole."""
 
     step: int
-    state: Any  # of the template's structure, on the default device
+    state: Any  # of the template's structure, dtypes and shardings
     meta: dict[str, Any]  # what `save` was given: data iterator state, position in the store ...
 
 
 class Checkpointer:
     """The checkpoints of one run in one folder, the newest `keep` of them; a context manager.
 
-    Saving is complete when `save` returns, so nothing is left to be finished at exit and an error belongs to its step.
+    `save` copies the arrays and leaves the writing to a thread of Orbax; one checkpoint is written at a time, and
+    leaving the context waits for the last. A run that is killed meanwhile has the one before.
     """
 
     def __init__(self, directory: str | Path, *, keep: int = 2):
@@ -46,9 +49,10 @@ class Checkpointer:
         self._directory = Path(directory).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep, cleanup_tmp_directories=True, enable_async_checkpointing=False
+            max_to_keep=keep, cleanup_tmp_directories=True, enable_async_checkpointing=True
         )
         self._manager = ocp.CheckpointManager(self._directory, options=options)
+        self._writing: int | None = None  # step of the checkpoint that is being written
 
     def __enter__(self) -> Self:
         return self
@@ -59,32 +63,46 @@ class Checkpointer:
         self.close()
 
     def close(self) -> None:
-        self._manager.close()
+        """Wait for what is being written. CheckpointError: it could not be."""
+        try:
+            self.wait()
+        finally:
+            self._manager.close()
+
+    def wait(self) -> None:
+        """Return when the last `save` is on the disk. CheckpointError: it could not be written."""
+        if self._writing is not None:
+            with self._advice(self._writing):
+                self._writing = None
+                self._manager.wait_until_finished()
 
     def steps(self) -> list[int]:
-        """Steps that have a checkpoint, oldest first."""
+        """Steps that have a checkpoint, oldest first; the one that is being written is waited for."""
+        self.wait()
         return sorted(self._manager.all_steps())
 
     def save(self, step: int, state: Any, meta: Mapping[str, Any] | None = None) -> None:
-        """Write any pytree of arrays (typed keys included) and a JSON object. CheckpointError: no room, or no write."""
-        arrays = {name: np.asarray(leaf) for name, leaf in _named_arrays(state).items()}
+        """Begin to write any pytree of arrays (typed keys included) and a JSON object; the arrays may be donated then.
+
+        CheckpointError: there is no room, or this one or the one before cannot be written.
+        """
+        self.wait()
+        arrays = {name: np.array(leaf) for name, leaf in _named_arrays(state).items()}  # copies: the state goes on
         record = {"digest": _digest(arrays), "form": _form(arrays), "meta": dict(meta or {})}
         json.dumps(record)  # a TypeError here names the caller's mistake, before anything is written
         self._check_room(step, sum(array.nbytes for array in arrays.values()))
-        try:
+        with self._advice(step):
             items = ocp.args.Composite(arrays=ocp.args.StandardSave(arrays), meta=ocp.args.JsonSave(record))
             self._manager.save(step, args=items, force=True)
-        except Exception as error:  # Orbax and TensorStore raise many kinds for one cause: it could not be written
-            raise CheckpointError(
-                f"checkpoint of step {step} could not be written to {self._directory} ({_first_line(error)}); "
-                f"{self._earlier()}: mend the disk, then give the same command again"
-            ) from error
+        self._writing = step
 
     def restore(self, template: Any) -> Restored | None:
         """The newest whole checkpoint in the structure of `template`, or None where there is none yet.
 
-        A damaged one is renamed to `damaged-<step>` with a warning. CheckpointError: it holds other arrays than the
-        template asks for (another model, rank or optimizer), or every checkpoint is damaged.
+        Template leaves are arrays, or `jax.ShapeDtypeStruct`s with a sharding: the arrays come as those lie, on
+        another mesh than they were saved from too, and real numbers in their dtype. A damaged checkpoint is renamed to
+        `damaged-<step>` with a warning. CheckpointError: it holds other arrays than the template asks for (another
+        model, rank or optimizer), or every checkpoint is damaged.
         """
         names = _named_arrays(template)
         steps = self.steps()
@@ -114,7 +132,7 @@ class Checkpointer:
             raise _Damaged(_first_line(error)) from error
         _check_form(self._directory / str(step), seen=form, expected=_form(names))
         try:
-            wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in names.items()}
+            wanted = {name: _as_saved(text) for name, text in form.items()}
             items = ocp.args.Composite(arrays=ocp.args.StandardRestore(wanted))
             arrays = {name: np.asarray(leaf) for name, leaf in self._manager.restore(step, args=items)[ARRAYS].items()}
         except Exception as error:
@@ -122,6 +140,16 @@ class Checkpointer:
         if _digest(arrays) != digest:
             raise _Damaged("its arrays differ from what was saved")
         return arrays, meta
+
+    @contextlib.contextmanager
+    def _advice(self, step: int) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # Orbax and TensorStore raise many kinds for one cause: it could not be written
+            raise CheckpointError(
+                f"checkpoint of step {step} could not be written to {self._directory} ({_first_line(error)}); "
+                f"{self._earlier()}: mend the disk, then give the same command again"
+            ) from error
 
     def _set_aside(self, step: int, reason: Exception) -> None:
         path = self._directory / str(step)
@@ -141,7 +169,7 @@ class Checkpointer:
             )
 
     def _earlier(self) -> str:
-        steps = self.steps()
+        steps = [found for found in self._manager.all_steps() if (self._directory / str(found)).is_dir()]
         return f"that of step {steps[-1]} is kept" if steps else "there is no earlier one"
 
 
@@ -165,10 +193,18 @@ def _is_key(leaf: Any) -> bool:
 
 def _rebuilt(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     def leaf(path: Any, like: Any) -> jax.Array:
-        array = jax.numpy.array(arrays[jax.tree_util.keystr(path, simple=True, separator="/")])
-        return jax.random.wrap_key_data(array, impl=jax.random.key_impl(like)) if _is_key(like) else array
+        array = arrays[jax.tree_util.keystr(path, simple=True, separator="/")]
+        if _is_key(like):
+            return jax.random.wrap_key_data(jax.numpy.array(array), impl=jax.random.key_impl(like))
+        return _placed(array.astype(like.dtype), like)
 
     return jax.tree_util.tree_map_with_path(leaf, template)
+
+
+def _placed(array: np.ndarray, like: Any) -> jax.Array:
+    if isinstance(like, jax.ShapeDtypeStruct) or len(like.sharding.device_set) > 1:
+        return jax.device_put(array, like.sharding)
+    return jax.numpy.array(array)  # not tied to a device, as what a run begins with
 
 
 def _form(arrays: Mapping[str, Any]) -> dict[str, str]:
@@ -183,8 +219,23 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def _as_saved(form: str) -> jax.ShapeDtypeStruct:
+    """From "float32[2, 3]"."""
+    dtype, _, shape = form.partition("[")
+    return jax.ShapeDtypeStruct(json.loads("[" + shape), jax.numpy.dtype(dtype))
+
+
+def _exchangeable(seen: str | None, expected: str | None) -> bool:
+    """Whether an array of one form can stand for one of the other: equal, or real numbers of one shape."""
+    if seen is None or expected is None or seen == expected:
+        return seen == expected
+    a, b = _as_saved(seen), _as_saved(expected)
+    return a.shape == b.shape and all(jax.numpy.issubdtype(x.dtype, jax.numpy.floating) for x in (a, b))
+
+
 def _check_form(path: Path, *, seen: Mapping[str, str], expected: Mapping[str, str]) -> None:
-    differing = [name for name in sorted(seen.keys() | expected.keys()) if seen.get(name) != expected.get(name)]
+    names = sorted(seen.keys() | expected.keys())
+    differing = [name for name in names if not _exchangeable(seen.get(name), expected.get(name))]
     if differing:
         name = differing[0]
         raise CheckpointError(

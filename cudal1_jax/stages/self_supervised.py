@@ -78,6 +78,7 @@ def run(
                 log.append(row)
                 lines.tell(step, store.judged(end_step=step + 1), watch.total_s)
                 budget.spent(watch.total_s)
+        checkpoints.wait()
         lora.save(directory.adapter, state.trainable, policy.base_model)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)
 

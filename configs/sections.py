@@ -29,6 +29,7 @@ def rollout(*, prompt_tokens: int, temperature: float) -> ConfigDict:
     section.prompt_tokens = prompt_tokens
     section.prompt_bucket = 128  # prompts are padded to multiples of it, so that few shapes are compiled
     section.completion_tokens = 512
+    section.slots = 32  # rows decoded together; where there are more, one takes the slot of another that ends
     section.temperature = temperature
     section.top_k = 0  # 0: all tokens
     section.top_p = 1.0
@@ -79,5 +80,6 @@ def update(*, prompt_bucket: int) -> ConfigDict:
     section.micro_batches = 4  # parts of a group that are differentiated one after another
     section.prompt_bucket = prompt_bucket
     section.completion_bucket = 128  # of the completions of a micro-batch together: they are packed
+    section.entropy_floor = 1e-3  # nats a token: a policy that has become this certain stops the run
     section.remat = "none"  # layer, dots: what the backward pass computes again, to save memory
     return section

@@ -3,13 +3,27 @@
 import jax
 import jax.numpy as jnp
 
+from cudal1_jax.rollout import truncation
+from cudal1_jax.rollout.options import SamplingOptions
+
 SPAN = 256  # tokens per span of the two-level search
 
 
-def uniforms(keys: jax.Array, position: jax.Array) -> jax.Array:
-    """One number in [0, 1) per row [B] from the row's own key [B] and the position alone, whatever else is in the
+def uniforms(keys: jax.Array, positions: jax.Array) -> jax.Array:
+    """One number in [0, 1) per row [B] from the row's own key [B] and position [B] alone, whatever else is in the
     batch."""
-    return jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, position), ()))(keys)
+    return jax.vmap(lambda key, position: jax.random.uniform(jax.random.fold_in(key, position), ()))(keys, positions)
+
+
+def tokens(logits: jax.Array, uniform: jax.Array, options: SamplingOptions) -> tuple[jax.Array, jax.Array]:
+    """Tokens [B] drawn from logits [B, V] by the options, and their log-probs in the distribution drawn from."""
+    if options.temperature == 0:
+        token = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+        return token, jnp.zeros(token.shape)
+    allowed = truncation.allowed(logits, options)
+    token = invert(allowed, uniform)
+    chosen = jnp.take_along_axis(allowed, token[:, None], axis=1)[:, 0]
+    return token, chosen - jax.nn.logsumexp(allowed, axis=-1)
 
 
 def invert(logits: jax.Array, uniform: jax.Array) -> jax.Array:

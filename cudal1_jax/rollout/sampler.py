@@ -1,26 +1,22 @@
-"""Completions of prompts: each prompt is prefilled once, then its G samples are decoded together.
+"""Completions of prompts by continuous batching: N prompts of G samples pass through S slots.
 
-A compiled program decodes a chunk of tokens; the host loop between chunks reports progress and stops when all rows
-have ended.
+Each prompt is prefilled once and shared by its samples. A compiled program decodes a chunk of tokens in all slots; the
+host loop between chunks reports progress and gives the slots of rows that have ended to the next ones.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cudal1_jax.policy import decode, decoder
-from cudal1_jax.policy.attention import KeyValues
+from cudal1_jax.policy import decode
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.parameters import Params
-from cudal1_jax.rollout import draw, truncation
+from cudal1_jax.rollout import chunk, schedule
 from cudal1_jax.rollout.options import SamplingOptions
-
-CHUNK = 64  # tokens between two reports
+from cudal1_jax.rollout.schedule import Schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,22 +33,10 @@ class Rollout:
 class Progress:
     """Where a rollout stands, between two chunks."""
 
-    step: int  # tokens per row so far
-    max_new_tokens: int
+    tokens: int  # drawn so far
+    settled: int  # of the rows x max_new_tokens that there may be, those drawn and those that ended rows did not need
     finished: int  # rows that have ended
     rows: int  # B
-
-
-class _State(NamedTuple):
-    """What a chunk takes and gives, B rows."""
-
-    step: jax.Array  # [], number of the token to draw next
-    hidden: jax.Array  # [D, B], predicts that token
-    cache: decode.Cache
-    tokens: jax.Array  # [T, B]
-    logprobs: jax.Array  # [T, B]
-    lengths: jax.Array  # [B]
-    finished: jax.Array  # [B]
 
 
 def sample(
@@ -70,147 +54,74 @@ def sample(
     context.
 
     A row's random numbers depend on (key, its prompt's number, its sample's number, position) alone, so that a row
-    comes out the same in any batch. Numbers default to 0, 1, ...; params are merged with any adapter.
+    comes out the same in any batch and in any slot. Numbers default to 0, 1, ...; params are merged with any adapter.
     """
     _check(config, prompt_ids, group, options)
-    numbers = list(range(len(prompt_ids))) if prompt_numbers is None else list(prompt_numbers)
+    numbers = np.asarray(range(len(prompt_ids)) if prompt_numbers is None else prompt_numbers, np.int32)
     if len(numbers) != len(prompt_ids):
         raise ValueError(f"{len(prompt_ids)} prompts but {len(numbers)} prompt_numbers")
-    shared, last = prefill_prompts(config, params, prompt_ids, options.prompt_bucket)
+    shape = schedule.sizes(len(prompt_ids), group, options.slots)
+    rows = Schedule(len(prompt_ids), group, shape)
+    prompts = [pad_prompt(ids, options.prompt_bucket) for ids in prompt_ids]
+    pool = chunk.empty_pool(config, params, shape, max(len(tokens) for tokens in prompts))
     weights = decode.prepare(config, params)
-    keys = _row_keys(key, jnp.asarray(numbers), first_sample + jnp.arange(group))
-    state = _begin(config, options, last, group)
+    state = chunk.empty_state(config, options, shape, pool.last.dtype)
+    done = _nothing(len(prompt_ids) * group, options.max_new_tokens)
     step = 0
-    while step < options.max_new_tokens:
-        step = min(step + CHUNK, options.max_new_tokens)
-        state = _chunk(config, options, weights, shared, keys, state, jnp.int32(step))
-        ended = int(np.sum(np.asarray(state.finished)))
+    while rows.unfinished():
+        for place, prompt in rows.fill(step):
+            length = np.array([len(prompt_ids[prompt])], np.int32)
+            pool = chunk.prefill(config, params, pool, np.int32(place), prompts[prompt][None], length)
+        slots = _slots(rows, numbers, first_sample)
+        state, drawn = chunk.run(config, options, weights, pool, slots, key, np.int32(step), state)
+        _record(done, rows, jax.device_get(drawn))
+        step += chunk.CHUNK
         if progress is not None:
-            progress(Progress(int(state.step), options.max_new_tokens, ended, len(keys)))
-        if ended == len(keys):
-            break
+            progress(_progress(done, rows, options.max_new_tokens))
+    return done
+
+
+def pad_prompt(ids: Sequence[int], bucket: int) -> np.ndarray:
+    """A prompt padded on the right with zeros to a multiple of `bucket`."""
+    tokens = np.zeros(-(-len(ids) // bucket) * bucket, np.int32)
+    tokens[: len(ids)] = ids
+    return tokens
+
+
+def _slots(rows: Schedule, numbers: np.ndarray, first_sample: int) -> chunk.Slots:
+    prompt, sample_number = rows.numbers()
+    return chunk.Slots(
+        rows=decode.Rows(*(jnp.asarray(x) for x in (*rows.places(), rows.begin))),
+        prompt_numbers=jnp.asarray(numbers[prompt]),
+        sample_numbers=jnp.asarray((first_sample + sample_number).astype(np.int32)),
+        live=jnp.asarray(rows.live),
+    )
+
+
+def _nothing(rows: int, tokens: int) -> Rollout:
     return Rollout(
-        tokens=np.asarray(state.tokens).T,
-        lengths=np.asarray(state.lengths),
-        logprobs=np.asarray(state.logprobs).T,
-        finished=np.asarray(state.finished),
+        tokens=np.zeros((rows, tokens), np.int32),
+        lengths=np.zeros(rows, np.int32),
+        logprobs=np.zeros((rows, tokens), np.float32),
+        finished=np.zeros(rows, bool),
     )
 
 
-def pad_prompts(prompt_ids: Sequence[Sequence[int]], bucket: int) -> tuple[np.ndarray, np.ndarray]:
-    """Prompts [N, P] padded on the right with zeros to a common multiple of `bucket`, and their lengths [N]."""
-    lengths = np.array([len(ids) for ids in prompt_ids], np.int32)
-    tokens = np.zeros((len(prompt_ids), -(-int(lengths.max()) // bucket) * bucket), np.int32)
-    for row, ids in enumerate(prompt_ids):
-        tokens[row, : len(ids)] = ids
-    return tokens, lengths
+def _record(done: Rollout, rows: Schedule, drawn: chunk.Drawn) -> None:
+    """Adds a chunk to what its rows have, and frees the slots of those that have ended."""
+    for slot in np.flatnonzero(rows.live):
+        row, count = rows.row[slot], drawn.counts[slot]
+        new = slice(done.lengths[row], done.lengths[row] + count)
+        done.tokens[row, new] = drawn.tokens[:count, slot]
+        done.logprobs[row, new] = drawn.logprobs[:count, slot]
+        done.lengths[row] += count
+        done.finished[row] = drawn.stopped[slot]
+    rows.release(drawn.ended)
 
 
-def prefill_prompts(
-    config: DecoderConfig, params: Params, prompt_ids: Sequence[Sequence[int]], bucket: int
-) -> tuple[decode.Prompts, jax.Array]:
-    """Prefilled prompts and the hidden state [N, D] of each one's last token; every prompt is run at its own bucket."""
-    parts = []
-    for ids in prompt_ids:
-        row, length = pad_prompts([ids], bucket)
-        parts.append(_prefill(config, params, jnp.asarray(row), jnp.asarray(length)))
-    size = max(cache.k.shape[3] for cache, _ in parts)
-
-    def together(arrays: list[jax.Array]) -> jax.Array:
-        return jnp.concatenate([jnp.pad(x, [(0, 0)] * 3 + [(0, size - x.shape[3]), (0, 0)]) for x in arrays], axis=1)
-
-    cache = KeyValues(together([cache.k for cache, _ in parts]), together([cache.v for cache, _ in parts]))
-    lengths = jnp.asarray([len(ids) for ids in prompt_ids], jnp.int32)
-    return decode.prompts(cache, lengths), jnp.concatenate([last for _, last in parts])
-
-
-_prefill = functools.partial(jax.jit, static_argnums=0)(decoder.prefill)
-
-
-@jax.jit
-def _row_keys(key: jax.Array, prompt_numbers: jax.Array, sample_numbers: jax.Array) -> jax.Array:
-    """Keys [N G], from the key, the prompt's number and the sample's number."""
-    prompt_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, prompt_numbers)
-    return jax.vmap(lambda k: jax.vmap(jax.random.fold_in, (None, 0))(k, sample_numbers))(prompt_keys).reshape(-1)
-
-
-def _begin(config: DecoderConfig, options: SamplingOptions, last: jax.Array, group: int) -> _State:
-    B, T = last.shape[0] * group, options.max_new_tokens
-    return _State(
-        step=jnp.int32(0),
-        hidden=jnp.repeat(last, group, axis=0).T,
-        cache=decode.empty_cache(config, B, T, last.dtype),
-        tokens=jnp.zeros((T, B), jnp.int32),
-        logprobs=jnp.zeros((T, B), jnp.float32),
-        lengths=jnp.zeros(B, jnp.int32),
-        finished=jnp.zeros(B, bool),
-    )
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=5)
-def _chunk(
-    config: DecoderConfig,
-    options: SamplingOptions,
-    weights: decode.Weights,
-    shared: decode.Prompts,
-    keys: jax.Array,
-    state: _State,
-    stop: jax.Array,
-) -> _State:
-    """Draws tokens until step `stop` or until every row has ended."""
-
-    def unfinished(state: _State) -> jax.Array:
-        return (state.step < stop) & ~jnp.all(state.finished)
-
-    def body(state: _State) -> _State:
-        raw = decode.logits(weights, state.hidden)
-        token, logprob = _draw(raw, draw.uniforms(keys, state.step), options)
-        live = ~state.finished
-        token = jnp.where(live, token, 0)
-        hidden, cache = decode.step(config, weights, shared, state.cache, token, state.step)
-        return _State(
-            step=state.step + 1,
-            hidden=hidden,
-            cache=cache,
-            tokens=state.tokens.at[state.step].set(token),
-            logprobs=state.logprobs.at[state.step].set(jnp.where(live, logprob, 0.0)),
-            lengths=state.lengths + live.astype(jnp.int32),
-            finished=state.finished | (live & _is_stop(token, options.stop_ids)),
-        )
-
-    return jax.lax.while_loop(unfinished, body, state)
-
-
-def _draw(logits: jax.Array, uniform: jax.Array, options: SamplingOptions) -> tuple[jax.Array, jax.Array]:
-    """Tokens [B] and their log-probs in the distribution drawn from; logits [B, V]."""
-    if options.temperature == 0:
-        token = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-        return token, jnp.zeros(token.shape)
-    allowed = truncate(logits, options)
-    token = draw.invert(allowed, uniform)
-    return token, _logprob(allowed, token)
-
-
-def truncate(logits: jax.Array, options: SamplingOptions) -> jax.Array:
-    """Logits [B, V] of the distribution that is drawn from."""
-    allowed = logits if options.temperature == 1 else logits / options.temperature
-    if options.top_k is not None:
-        allowed = truncation.top_k(allowed, options.top_k)
-    if options.top_p < 1:
-        allowed = truncation.top_p(allowed, options.top_p)
-    if options.min_p > 0:
-        allowed = truncation.min_p(allowed, options.min_p)
-    return allowed
-
-
-def _logprob(logits: jax.Array, token: jax.Array) -> jax.Array:
-    chosen = jnp.take_along_axis(logits, token[:, None], axis=1)[:, 0]
-    return chosen - jax.nn.logsumexp(logits, axis=-1)
-
-
-def _is_stop(token: jax.Array, stop_ids: tuple[int, ...]) -> jax.Array:
-    stops = jnp.asarray(stop_ids, jnp.int32)
-    return jnp.any(token[:, None] == stops[None, :], axis=1)
+def _progress(done: Rollout, rows: Schedule, max_new_tokens: int) -> Progress:
+    settled = np.where(rows.ended, max_new_tokens, done.lengths)
+    return Progress(int(np.sum(done.lengths)), int(np.sum(settled)), int(np.sum(rows.ended)), len(rows.ended))
 
 
 def _check(config: DecoderConfig, prompt_ids: Sequence[Sequence[int]], group: int, options: SamplingOptions) -> None:

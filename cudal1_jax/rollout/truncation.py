@@ -7,7 +7,21 @@ that tie with a threshold are kept, so that the result does not depend on the or
 import jax
 import jax.numpy as jnp
 
+from cudal1_jax.rollout.options import SamplingOptions
+
 EXCLUDED = -1e30  # finite, so that differences of log-probs stay numbers
+
+
+def allowed(logits: jax.Array, options: SamplingOptions) -> jax.Array:
+    """Logits [B, V] of the distribution that is drawn from; each rule sees what those before it have left."""
+    kept = logits if options.temperature == 1 else logits / options.temperature
+    if options.top_k is not None:
+        kept = top_k(kept, options.top_k)
+    if options.top_p < 1:
+        kept = top_p(kept, options.top_p)
+    if options.min_p > 0:
+        kept = min_p(kept, options.min_p)
+    return kept
 
 
 def top_k(logits: jax.Array, k: int) -> jax.Array:

@@ -136,6 +136,7 @@ def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.S
             max_new_tokens=config.rollout.completion_tokens,
             stop_ids=stop_ids,
             prompt_bucket=config.rollout.prompt_bucket,
+            slots=config.rollout.slots,
         )
     except ValueError as error:
         raise RunError(f"config.rollout: {error}") from error
@@ -166,7 +167,7 @@ def roll_out(config: ConfigDict, loaded: Policy) -> RollOut:
                     group,
                     key,
                     options,
-                    progress=lambda at: bar.update(at.step * rows - bar.n),
+                    progress=lambda at: bar.update(at.settled - bar.n),
                 ),
             )
 

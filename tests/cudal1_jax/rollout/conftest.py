@@ -26,13 +26,13 @@ TOY = DecoderConfig(
 )
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _strict() -> Iterator[None]:
     with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def config() -> DecoderConfig:
     return TOY
 

@@ -46,14 +46,14 @@ def test_edges_fall_on_tokens_with_weight():
 
 def test_a_row_s_number_depends_on_its_key_and_the_position_alone():
     keys = jax.random.split(jax.random.key(0), 5)
-    position = jnp.int32(7)
-    together = draw.uniforms(keys, position)
-    np.testing.assert_array_equal(draw.uniforms(keys[3:4], position), together[3:4])
+    positions = jnp.asarray([7, 0, 3, 7, 1])
+    together = draw.uniforms(keys, positions)
+    np.testing.assert_array_equal(draw.uniforms(keys[3:4], positions[3:4]), together[3:4])
     assert len(set(np.asarray(together).tolist())) == 5
-    assert np.all(np.asarray(draw.uniforms(keys, jnp.int32(8))) != np.asarray(together))
+    assert np.all(np.asarray(draw.uniforms(keys, positions + 1)) != np.asarray(together))
 
 
 def test_numbers_fill_the_unit_interval_evenly():
-    numbers = np.asarray(draw.uniforms(jax.random.split(jax.random.key(1), 4000), jnp.int32(0)))
+    numbers = np.asarray(draw.uniforms(jax.random.split(jax.random.key(1), 4000), jnp.zeros(4000, jnp.int32)))
     counts = np.histogram(numbers, bins=10, range=(0, 1))[0]
     assert ((counts - 400) ** 2 / 400).sum() < 27.9  # chi-square, 9 degrees of freedom, 0.1 %

@@ -1,6 +1,7 @@
 """Rollouts of a toy model: log-probs, determinism, stops, truncation and progress."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -8,15 +9,17 @@ import numpy as np
 import pytest
 
 from cudal1_jax.policy import decoder
-from cudal1_jax.rollout import sampler
+from cudal1_jax.rollout import chunk, sampler, truncation
+from cudal1_jax.rollout.chunk import CHUNK
 from cudal1_jax.rollout.options import SamplingOptions
-from cudal1_jax.rollout.sampler import CHUNK
 
 KEY = jax.random.key(11)
 PROMPTS = ([5, 6, 7], [200, 3, 150, 9, 44, 8])
+FOUR = (*PROMPTS, [31, 7, 90, 12, 12], [17])
 PLAIN = SamplingOptions(max_new_tokens=12)
 SHAPED = SamplingOptions(temperature=0.7, top_k=40, top_p=0.95, min_p=0.01, max_new_tokens=12)
-STOPPING = SamplingOptions(max_new_tokens=2 * CHUNK + 5, stop_ids=tuple(range(0, 300, 12)))
+STOPPING = SamplingOptions(max_new_tokens=2 * CHUNK + 5, stop_ids=tuple(range(0, 300, 50)))
+FIVE_SLOTS = dataclasses.replace(STOPPING, slots=5)
 
 
 def rows_of(rollout, prompts, group):
@@ -49,7 +52,7 @@ def test_logprobs_equal_those_of_a_full_forward_pass(config, params, options):
     assert rollout.tokens.shape == rollout.logprobs.shape == (6, 12)
     logits = full_logits(config, params, rollout, PROMPTS, 3)
     flat = jnp.asarray(logits.reshape(-1, config.vocabulary))
-    shaped = np.asarray(sampler.truncate(flat, options)).reshape(logits.shape)
+    shaped = np.asarray(truncation.allowed(flat, options)).reshape(logits.shape)
     np.testing.assert_allclose(rollout.logprobs, logprobs_of(shaped, rollout.tokens), atol=1e-4)
 
 
@@ -95,23 +98,59 @@ def test_a_cut_completion_is_unfinished(config, params):
     assert rollout.lengths.tolist() == [12] * 4
 
 
+@pytest.fixture(scope="module")
+def five_slots(config, params):
+    """Twelve rows of four prompts through five slots; the cache's ring has three blocks."""
+    return sampler.sample(config, params, FOUR, 3, KEY, FIVE_SLOTS)
+
+
+def test_rows_are_the_same_however_few_slots_they_pass_through(config, params, five_slots):
+    at_once = sampler.sample(config, params, FOUR, 3, KEY, dataclasses.replace(FIVE_SLOTS, slots=12))
+    np.testing.assert_array_equal(five_slots.tokens, at_once.tokens)
+    np.testing.assert_array_equal(five_slots.lengths, at_once.lengths)
+    np.testing.assert_array_equal(five_slots.finished, at_once.finished)
+    np.testing.assert_allclose(five_slots.logprobs, at_once.logprobs, atol=1e-5)
+    chunks = -(-at_once.lengths // CHUNK)
+    assert set(chunks.tolist()) == {1, 2, 3}  # so that rows of every age were beside one another
+
+
+def test_rows_are_the_same_in_any_order_bit_by_bit(config, params, five_slots):
+    compiled = chunk.prefill._cache_size(), chunk.run._cache_size()
+    back = sampler.sample(config, params, FOUR[::-1], 3, KEY, FIVE_SLOTS, prompt_numbers=[3, 2, 1, 0])
+    for seen, expected in ((back.tokens, five_slots.tokens), (back.logprobs, five_slots.logprobs)):
+        np.testing.assert_array_equal(seen.reshape(4, 3, -1)[::-1], expected.reshape(4, 3, -1))
+    assert (chunk.prefill._cache_size(), chunk.run._cache_size()) == compiled  # other rows in slots, same programs
+
+
 def test_progress_is_told_after_every_chunk_and_ends_with_the_last_row(config, params):
     seen: list[sampler.Progress] = []
     rollout = sampler.sample(config, params, PROMPTS, 4, KEY, STOPPING, progress=seen.append)
-    longest = int(rollout.lengths.max())
-    assert [p.step for p in seen] == [min(c, longest) for c in range(CHUNK, longest + CHUNK, CHUNK)]
-    assert [p.finished for p in seen] == [int((rollout.finished & (rollout.lengths <= p.step)).sum()) for p in seen]
-    assert {(p.rows, p.max_new_tokens) for p in seen} == {(8, STOPPING.max_new_tokens)}
+    for number, at in enumerate(seen):
+        drawn = np.minimum(rollout.lengths, (number + 1) * CHUNK)
+        ended = rollout.lengths <= (number + 1) * CHUNK
+        assert at.tokens == drawn.sum()
+        assert at.settled == np.where(ended, STOPPING.max_new_tokens, drawn).sum()
+        assert (at.finished, at.rows) == (ended.sum(), 8)
+    assert len(seen) == -(-int(rollout.lengths.max()) // CHUNK) > 1
+    assert seen[-1].settled == 8 * STOPPING.max_new_tokens
+
+
+def test_progress_of_rows_that_wait_never_goes_back(config, params):
+    seen: list[sampler.Progress] = []
+    rollout = sampler.sample(config, params, FOUR, 3, KEY, FIVE_SLOTS, progress=seen.append)
+    assert all(early.settled < late.settled for early, late in itertools.pairwise(seen))
+    assert (seen[-1].tokens, seen[-1].finished) == (rollout.lengths.sum(), 12)
+    assert seen[-1].settled == 12 * STOPPING.max_new_tokens
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        SamplingOptions(max_new_tokens=1),
-        SamplingOptions(max_new_tokens=1, temperature=2.0),
-        SamplingOptions(max_new_tokens=1, top_k=20),
-        SamplingOptions(max_new_tokens=1, top_p=0.6),
-        SamplingOptions(max_new_tokens=1, min_p=0.2),
+        SamplingOptions(slots=4000, max_new_tokens=1),
+        SamplingOptions(slots=4000, max_new_tokens=1, temperature=2.0),
+        SamplingOptions(slots=4000, max_new_tokens=1, top_k=20),
+        SamplingOptions(slots=4000, max_new_tokens=1, top_p=0.6),
+        SamplingOptions(slots=4000, max_new_tokens=1, min_p=0.2),
     ],
     ids=["plain", "hot", "top_k", "top_p", "min_p"],
 )
@@ -139,10 +178,7 @@ def test_frequencies_are_the_distribution_asked_for(config, params, options):
 
 @pytest.mark.parametrize(("length", "padded"), [(1, 128), (128, 128), (129, 256)])
 def test_prompts_are_padded_to_whole_buckets(length, padded):
-    tokens, lengths = sampler.pad_prompts([[7] * length, [8]], bucket=128)
-    assert tokens.shape == (2, padded)
-    assert lengths.tolist() == [length, 1]
-    assert tokens.sum(axis=1).tolist() == [7 * length, 8]
+    assert sampler.pad_prompt([7] * length, bucket=128).tolist() == [7] * length + [0] * (padded - length)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +202,15 @@ def test_prompt_numbers_are_one_per_prompt(config, params):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("temperature", -0.1), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.1), ("min_p", -1.0), ("max_new_tokens", 0)],
+    [
+        ("temperature", -0.1),
+        ("top_k", 0),
+        ("top_p", 0.0),
+        ("top_p", 1.1),
+        ("min_p", -1.0),
+        ("max_new_tokens", 0),
+        ("slots", 0),
+    ],
 )
 def test_impossible_options_are_refused(field, value):
     with pytest.raises(ValueError, match=f"{field} must be .*not {value}"):

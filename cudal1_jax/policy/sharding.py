@@ -6,6 +6,7 @@ vocabulary; `expert` divides the experts of a mixture. XLA derives the communica
 nothing, so there is no second code path.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,22 +35,23 @@ RULES: dict[str, str | None] = {  # name of an axis of a parameter (`parameters.
 
 
 def mesh(sizes: Mapping[str, int], devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """A mesh over `devices` (default: all) with `sizes` of `AXES`; absent axes are 1, one may be -1: what is left.
+    """A mesh of `sizes` of `AXES`, absent ones 1, over the first of `devices` (default: all that JAX sees).
 
-    ValueError where the sizes do not multiply to the number of devices.
+    One size may be -1: as many as there are devices for. ValueError where there are too few devices.
     """
     devices = jax.devices() if devices is None else devices
     unknown = sorted(set(sizes) - set(AXES))
     if unknown:
         raise ValueError(f"a mesh has no axis {', '.join(unknown)}: its axes are {', '.join(AXES)}")
     shape = [sizes.get(axis, 1) for axis in AXES]
-    known = int(np.prod([size for size in shape if size != -1]))
-    if shape.count(-1) == 1 and known > 0 and len(devices) % known == 0:
+    known = math.prod(size for size in shape if size != -1)
+    if shape.count(-1) == 1 and known > 0:
         shape[shape.index(-1)] = len(devices) // known
-    if min(shape) < 1 or int(np.prod(shape)) != len(devices):
-        asked = ", ".join(f"{axis}={size}" for axis, size in zip(AXES, shape, strict=True))
-        raise ValueError(f"a mesh of {asked} does not use the {len(devices)} devices there are: one size may be -1")
-    return jax.make_mesh(shape, AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices)
+    if min(shape) < 1 or math.prod(shape) > len(devices):
+        asked = ", ".join(f"{axis}={sizes.get(axis, 1)}" for axis in AXES)
+        raise ValueError(f"a mesh of {asked} needs other devices than the {len(devices)} there are; one size may be -1")
+    used = devices[: math.prod(shape)]
+    return jax.make_mesh(shape, AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=used)
 
 
 def spec(axes: Sequence[str], shape: Sequence[int], mesh: Mesh) -> PartitionSpec:
@@ -88,30 +90,76 @@ def of_adapter(config: DecoderConfig, adapter: Adapter, mesh: Mesh) -> Adapter:
 
 def place(config: DecoderConfig, params: Params, mesh: Mesh) -> Params:
     """The parameters divided over the mesh."""
-    return jax.device_put(params, of_parameters(config, mesh))
+    return _put(params, of_parameters(config, mesh))
+
+
+def rows(mesh: Mesh) -> int:
+    """Parts into which the rows of a batch are divided."""
+    return mesh.shape["data"] * mesh.shape["fsdp"]
+
+
+def of_rows(batch: Any, mesh: Mesh, axis: int = 0) -> Any:
+    """Shardings of a batch, any tree of arrays: `axis` of each leaf is divided over `ROWS` where its length allows."""
+
+    def one(leaf: jax.Array) -> NamedSharding:
+        divides = leaf.ndim > axis and leaf.shape[axis] % rows(mesh) == 0
+        return NamedSharding(mesh, PartitionSpec(*[None] * axis, ROWS) if divides else PartitionSpec())
+
+    return jax.tree.map(one, batch)
+
+
+def place_adapter(config: DecoderConfig, adapter: Adapter, mesh: Mesh) -> Adapter:
+    """The adapter divided over the mesh."""
+    return _put(adapter, of_adapter(config, adapter, mesh))
+
+
+def place_whole(tree: Any, mesh: Mesh) -> Any:
+    """The tree, with a copy on every device of what does not lie on the mesh yet."""
+    whole = NamedSharding(mesh, PartitionSpec())
+
+    def one(leaf: jax.Array) -> jax.Array:
+        there = isinstance(leaf.sharding, NamedSharding) and leaf.sharding.mesh == mesh
+        return leaf if there else _put(leaf, whole)
+
+    return jax.tree.map(one, tree)
 
 
 def place_rows(batch: Any, mesh: Mesh, axis: int = 0) -> Any:
-    """A batch, any tree of arrays, with `axis` of each leaf divided over `ROWS` where its length allows."""
-    rows = mesh.shape["data"] * mesh.shape["fsdp"]
+    """The batch divided over the mesh by its rows."""
+    return _put(batch, of_rows(batch, mesh, axis))
 
-    def one(leaf: jax.Array) -> jax.Array:
-        divides = leaf.ndim > axis and leaf.shape[axis] % rows == 0
-        return jax.device_put(
-            leaf, NamedSharding(mesh, PartitionSpec(*[None] * axis, ROWS) if divides else PartitionSpec())
-        )
 
-    return jax.tree.map(one, batch)
+def _put(tree: Any, shardings: Any) -> Any:
+    """Arrays that every process holds, divided among all processes; `device_put` would first compare them all."""
+
+    def one(leaf: jax.Array, where: NamedSharding) -> jax.Array:
+        if where.is_fully_addressable:
+            return jax.device_put(leaf, where)
+        host = np.asarray(leaf)
+        return jax.make_array_from_callback(leaf.shape, where, lambda index: host[index])
+
+    return jax.tree.map(one, tree, shardings)
+
+
+def of_cache(cache: Any, mesh: Mesh) -> Any:
+    """Shardings of keys and values: rows [B, ...] over `ROWS`, and of [B, K, ...] the key heads over `tensor`."""
+
+    def one(leaf: jax.Array) -> NamedSharding:
+        by_rows = ROWS if leaf.shape[0] % rows(mesh) == 0 else None
+        by_heads = "tensor" if leaf.ndim == 4 and leaf.shape[1] % mesh.shape["tensor"] == 0 else None
+        return NamedSharding(mesh, PartitionSpec(by_rows, by_heads) if leaf.ndim > 1 else PartitionSpec())
+
+    return jax.tree.map(one, cache)
 
 
 def divide_rows(x: jax.Array) -> jax.Array:
     """Inside `jax.set_mesh`: activations [B, ...] kept divided by rows, so that XLA gathers weights and not these."""
     mesh = jax.sharding.get_abstract_mesh()
-    if mesh.empty or x.shape[0] % (mesh.shape["data"] * mesh.shape["fsdp"]):
+    if mesh.empty or x.shape[0] % rows(mesh):
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
 
 
 def shard_bytes(leaf: Any) -> int:
     """Bytes of one device's part of an array or a `jax.ShapeDtypeStruct` with a sharding."""
-    return int(np.prod(leaf.sharding.shard_shape(leaf.shape))) * leaf.dtype.itemsize
+    return math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize

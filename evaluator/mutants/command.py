@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--draws", type=at_least(1), default=DRAWS, metavar="N", help=f"inputs of the search ({DRAWS})")
     add("--slowest-ms", type=positive, default=15.0, metavar="T", help="programs that run longer are left out (15)")
     add("--workers", type=at_least(1), default=1, metavar="N")
-    add("--minutes", type=float, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
+    add("--minutes", type=positive, default=math.inf, metavar="T", help="begin nothing new after that; see --out")
     add("--out", type=Path, metavar="FILE", help="keep results there, and take up what it holds")
     add("--json", action="store_true", help="one line per mutant on stdout")
 

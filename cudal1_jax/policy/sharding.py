@@ -6,6 +6,7 @@ vocabulary; `expert` divides the experts of a mixture. XLA derives the communica
 nothing, so there is no second code path.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -141,6 +142,17 @@ def _put(tree: Any, shardings: Any) -> Any:
     return jax.tree.map(one, tree, shardings)
 
 
+def mesh_of(tree: Any) -> Mesh | None:
+    """The mesh that the arrays of a tree lie on; None where it is not known to be one."""
+    where = jax.tree.leaves(tree)[0].sharding
+    return where.mesh if isinstance(where, NamedSharding) else None
+
+
+def place_cache(cache: Any, mesh: Mesh | None) -> Any:
+    """Keys and values divided over the mesh, where there is one."""
+    return cache if mesh is None else _put(cache, of_cache(cache, mesh))
+
+
 def of_cache(cache: Any, mesh: Mesh) -> Any:
     """Shardings of keys and values: rows [B, ...] over `ROWS`, and of [B, K, ...] the key heads over `tensor`."""
 
@@ -152,8 +164,19 @@ def of_cache(cache: Any, mesh: Mesh) -> Any:
     return jax.tree.map(one, cache)
 
 
+def on(mesh: Mesh | None) -> contextlib.AbstractContextManager:
+    """The context in which programs of a mesh are traced and run; None: no mesh."""
+    return contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh)
+
+
+def whole(tree: Any) -> Any:
+    """Inside `on`: a copy of what is traced on every device, so that every process can read it."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return tree if mesh.empty else jax.lax.with_sharding_constraint(tree, PartitionSpec())
+
+
 def divide_rows(x: jax.Array) -> jax.Array:
-    """Inside `jax.set_mesh`: activations [B, ...] kept divided by rows, so that XLA gathers weights and not these."""
+    """Inside `on`: activations [B, ...] kept divided by rows, so that XLA gathers weights and not these."""
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or x.shape[0] % rows(mesh):
         return x

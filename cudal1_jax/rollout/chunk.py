@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.policy import decode, decoder
+from cudal1_jax.policy import decode, decoder, sharding
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.parameters import Params
 from cudal1_jax.rollout import draw
@@ -123,7 +123,7 @@ def run(
         return _Progress(at.step + 1, state, drawn)
 
     at = jax.lax.while_loop(unfinished, body, _Progress(first, State(hidden, state.cache), _nothing(slots.live)))
-    return at.state, at.drawn
+    return at.state, sharding.whole(at.drawn)
 
 
 def _nothing(live: jax.Array) -> Drawn:

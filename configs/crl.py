@@ -41,6 +41,7 @@ def get_config(words: str = "") -> ConfigDict:
     config.iterations = 5
     config.stop_after_s = 540.0  # no iteration begins that would end later; 0: no limit
     config.reserve_s = 10.0  # of it kept for the summary
+    config.profile = ""  # folder for a trace of one iteration: the second of this call, since the first one compiles
 
     # What to work on: ids such as "1_019,1_023", or all of a level and some families whose plain program is short
     # enough for a prompt

@@ -44,6 +44,10 @@ class RunDirectory:
         return self.path / "adapter"
 
     @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
     def summary(self) -> Path:
         return self.path / "summary.json"
 
@@ -54,7 +58,7 @@ class RunDirectory:
 
 # What may change between two calls of one run: how long it goes on and who works for it, not what it does.
 CHANGEABLE = frozenset(
-    {"iterations", "stop_after_s", "reserve_s", "judge.workers", "judge.deadline_s"}
+    {"iterations", "stop_after_s", "reserve_s", "profile", "judge.workers", "judge.deadline_s"}
     | {"pool.kind", "pool.address", "pool.key_file", "pool.cpus"}
 )
 

@@ -1,6 +1,6 @@
 """Wall-clock time of a run: no iteration begins that cannot end within the budget."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 SLACK = 1.15  # an iteration may take this much longer than the one before it; the first one compiles as well
 
@@ -23,12 +23,12 @@ class Budget:
 
 
 class Stopwatch:
-    """Seconds of each part of an iteration, on the clock `now`."""
+    """Seconds of each part of an iteration, on the clock `now`; those of `parts` that never end are 0."""
 
-    def __init__(self, now: Callable[[], float]):
+    def __init__(self, now: Callable[[], float], parts: Sequence[str] = ()):
         self._now = now
         self._start_s = self._last_s = now()
-        self._laps: dict[str, float] = {}
+        self._laps: dict[str, float] = {f"time/{name}_s": 0.0 for name in parts}
 
     def lap(self, name: str) -> None:
         """End the part called `name`; the next one begins here."""

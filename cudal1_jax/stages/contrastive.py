@@ -15,15 +15,17 @@ from cudal1_jax.contrastive import novelty
 from cudal1_jax.contrastive.records import SEED_STEP
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn.checkpoint import Checkpointer
-from cudal1_jax.policy import lora
+from cudal1_jax.report import trace
 from cudal1_jax.report.iterations import IterationLines
 from cudal1_jax.report.metrics import MetricsLog
-from cudal1_jax.report.run_directory import RunDirectory
+from cudal1_jax.report.run_directory import RunDirectory, RunError
 from cudal1_jax.report.summary import Summary
 from cudal1_jax.stages import judging, learning, objective, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
 from cudal1_jax.stages.judging import Pool
 from cudal1_jax.stages.policy import Policy
+
+ARROWS = ("exemplars", "prompt", "rollout", "judge", "reward", "update")
 
 
 def run(
@@ -53,34 +55,45 @@ def run(
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
         startup_s = now() - started_s
         lines = IterationLines(config.iterations, novelty.corpus_streams(setup.kernels()))
+        stop = None
         with MetricsLog(directory.metrics, store.metrics(first)) as log:
             for step in range(first, config.iterations):
-                if not budget.allows_another():
+                if stop is not None or not budget.allows_another():
                     break
-                watch = Stopwatch(now)
-                if store.rollout(step) is None:
-                    tasks = bench.schedule[step]
-                    shown = sampling.choose_exemplars(bench, step, tasks, select, config.exemplars.count)
-                    prompts = sampling.write_prompts(
-                        bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens
-                    )
-                    store.record_rollout(step, prompts, roll_out(state.trainable, step, prompts))
-                prompts, samples = sampling.recorded(store, step)
-                watch.lap("rollout")
-                judging.collect(bench, judging.submit(bench, step), "judging")
-                judging.record_hacks(bench, step)
-                verdicts = judging.verdicts(bench, step)
-                watch.lap("judge")
-                rewards = learning.smoothed_rewards(bench, step, prompts, samples, verdicts, **config.reward)
-                advantages = learning.group_advantages(rewards, advantage_of)
-                state, learnt = learn(state, prompts, samples, advantages)
-                watch.lap("update")
+                with trace.traced(config.profile, step == min(first + 1, config.iterations - 1)):
+                    watch = Stopwatch(now, ARROWS)
+                    fresh = store.rollout(step) is None
+                    if fresh:
+                        tasks = bench.schedule[step]
+                        shown = sampling.choose_exemplars(bench, step, tasks, select, config.exemplars.count)
+                        watch.lap("exemplars")
+                        prompts = sampling.write_prompts(
+                            bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens
+                        )
+                        watch.lap("prompt")
+                        store.record_rollout(step, prompts, roll_out(state.trainable, step, prompts))
+                    prompts, samples = sampling.recorded(store, step)
+                    watch.lap("rollout")
+                    judging.collect(bench, judging.submit(bench, step), "judging")
+                    judging.record_hacks(bench, step)
+                    verdicts = judging.verdicts(bench, step)
+                    watch.lap("judge")
+                    rewards = learning.smoothed_rewards(bench, step, prompts, samples, verdicts, **config.reward)
+                    advantages = learning.group_advantages(rewards, advantage_of)
+                    watch.lap("reward")
+                    state, learnt = learn(state, prompts, samples, advantages)
+                    watch.lap("update")
                 row = reporting.metrics(step, prompts, samples, verdicts, advantages) | learnt | watch.laps()
+                row |= reporting.rates(row, samples, sampled=fresh, dtype=config.policy.update_dtype)
+                row = reporting.recordable(row)
                 store.record_metrics(step, row)
                 checkpoints.save(step + 1, state)
                 log.append(row)
                 lines.tell(step, store.judged(end_step=step + 1), watch.total_s)
                 budget.spent(watch.total_s)
+                stop = learning.reason_to_stop(config, directory, step, learnt)
         checkpoints.wait()
-        lora.save(directory.adapter, state.trainable, policy.base_model)
+        learning.save(directory, policy, state.trainable)
+        if stop is not None:
+            raise RunError(stop)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)

@@ -1,22 +1,27 @@
 """The arrows reward, advantage and update: from the verdicts of an iteration to the next state of the learner."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from ml_collections import ConfigDict
+from safetensors.flax import save_file
 
 from cudal1_jax.contrastive import reward
 from cudal1_jax.contrastive.records import Prompt, Sample
-from cudal1_jax.learn import batch, losses, step
+from cudal1_jax.learn import batch, losses, step, values, work
 from cudal1_jax.learn.batch import Completions, Prompts
 from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
 from cudal1_jax.policy import lora
+from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
+from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.stages.judging import Bench
 from cudal1_jax.stages.objective import Advantage
 from cudal1_jax.stages.policy import Policy
@@ -51,6 +56,7 @@ def build(
     few shapes are compiled; a completion has at most `completion_tokens`.
     """
     update = step.make_update(objective, optimizer)
+    full = not isinstance(values.actor_of(trainable), Adapter)
     pace = progress.Pace("updating", "token")
 
     def arrays(
@@ -70,14 +76,16 @@ def build(
 
     def scored(state: TrainState, shared: Prompts, rows: Completions) -> Completions:
         """The rows with the log-probs of the reference and, for several epochs, of the present values."""
+        at_the_beginning = not int(state.step)  # then the reference is the present policy
         if epochs > 1:
             old = score(state.trainable, policy.params, shared, rows)
             rows = dataclasses.replace(rows, old_logprobs=old.logprobs, old_values=old.values)
-        if reference is None:
-            return rows
-        if int(state.step):
-            return dataclasses.replace(rows, reference_logprobs=score(reference, policy.params, shared, rows).logprobs)
-        return rows if epochs == 1 else dataclasses.replace(rows, reference_logprobs=rows.old_logprobs)
+            if at_the_beginning:
+                rows = dataclasses.replace(rows, reference_logprobs=old.logprobs)
+        if reference is not None and not at_the_beginning:
+            found = score(reference, policy.params, shared, rows)
+            rows = dataclasses.replace(rows, reference_logprobs=found.logprobs)
+        return rows
 
     def learn(
         state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
@@ -85,7 +93,11 @@ def build(
         if not any(advantages):  # as DAPO leaves out groups whose samples did equally well: nothing to tell them apart
             return state, {"learn/skipped": 1.0}
         shared, rows = arrays(prompts, samples, advantages)
+        if not rows.mask.any():  # all of them were cut
+            return state, {"learn/skipped": 1.0}
         tokens = int(np.sum(shared.lengths) + np.sum(rows.mask))
+        lengths = np.asarray(rows.mask).sum(axis=1).reshape(len(prompts), -1)
+        flops = work.update_flops(policy.config, shared.lengths.tolist(), lengths.tolist(), full=full)
         with pace.working(epochs * tokens):
             shared, rows = batch.split(
                 shared, rows, slices=len(prompts), micro_batches=micro_batches, bucket=completion_bucket
@@ -94,7 +106,9 @@ def build(
             for _ in range(epochs):
                 state, metrics = update(state, policy.params, shared, rows)
             learnt = {f"learn/{name}": float(value) for name, value in metrics.items()}
-        return state, {"learn/skipped": 0.0, "learn/tokens": float(epochs * tokens), **learnt}
+        devices = len(jax.tree.leaves(state.trainable)[0].sharding.device_set)
+        learnt |= {"learn/tokens": float(epochs * tokens), "learn/flops_per_device": epochs * flops / devices}
+        return state, {"learn/skipped": 0.0, **learnt}
 
     return learn, step.init(trainable, optimizer)
 
@@ -105,6 +119,41 @@ def beginning(policy: Policy, *, full: bool) -> Any:
         return policy.adapter
     wide = jax.tree.map(lambda x: x.astype(jnp.float32), policy.params)
     return lora.merge(wide, policy.adapter)
+
+
+def reason_to_stop(config: ConfigDict, directory: RunDirectory, step: int, learnt: Mapping[str, float]) -> str | None:
+    """Why there is no use in going on: the loss or its gradient is no number, or the policy is certain of every token.
+
+    The text supposes that checkpoint and trained values of iteration `step` are saved before the run ends.
+    """
+    loss, norm = learnt.get("learn/loss", 0.0), learnt.get("learn/grad_norm", 0.0)
+    entropy, floor = learnt.get("learn/entropy", math.inf), config.learn.entropy_floor
+    kept = (
+        "What was learnt before is saved: the same command goes on from there, and a run of another name begins with it"
+        f" by --config.policy.adapter={directory.adapter}"
+    )
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        return (
+            f"iteration {step + 1}: the loss is {loss:g} and the norm of its gradient {norm:g}, so this update was left"
+            f" out. {kept}, say with a lower --config.learn.learning_rate than {config.learn.learning_rate:g}"
+        )
+    if entropy < floor:
+        return (
+            f"iteration {step + 1}: the policy's entropy is {entropy:.2g} nats a token, below"
+            f" config.learn.entropy_floor ({floor:g}): it writes the same again and again, and nothing is left to"
+            f" compare. {kept}, say with a higher --config.rollout.temperature"
+        )
+    return None
+
+
+def save(directory: RunDirectory, policy: Policy, trainable: Any) -> None:
+    """Write what was trained: an adapter as PEFT reads it, or all parameters by their names here."""
+    actor = values.actor_of(trainable)
+    if isinstance(actor, Adapter):
+        lora.save(directory.adapter, actor, policy.base_model)
+    else:
+        directory.model.mkdir(exist_ok=True)
+        save_file(actor, directory.model / "parameters.safetensors")
 
 
 def keep(

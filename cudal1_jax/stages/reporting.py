@@ -1,7 +1,8 @@
 """The arrows metrics and report: an iteration as numbers, a run as a summary."""
 
 import collections
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from cudal1_jax.contrastive import novelty, reward
 from cudal1_jax.contrastive.records import Prompt, Sample
-from cudal1_jax.report import summary
+from cudal1_jax.report import machine, summary
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.report.summary import Summary
 from cudal1_jax.stages.judging import Bench
@@ -33,6 +34,9 @@ def metrics(
         "exemplars": float(np.mean([len(prompt.exemplars) for prompt in prompts])),
         "success_rate": float(np.mean([verdict.ok for verdict in verdicts])),
         "reward/mean": float(np.mean(rewards)),
+        "reward/quartile_1": float(np.quantile(rewards, 0.25)),
+        "reward/median": float(np.median(rewards)),
+        "reward/quartile_3": float(np.quantile(rewards, 0.75)),
         "reward/max": float(np.max(rewards)),
         "reward/std": float(np.std(rewards)),
         "advantage/std": float(np.std(advantages)),
@@ -40,6 +44,25 @@ def metrics(
         "completion/finished": float(np.mean([sample.finished for sample in samples])),
         **{f"outcome/{name}": count for name, count in sorted(outcomes.items())},
     }
+
+
+def rates(row: Mapping[str, Any], samples: Sequence[Sample], *, sampled: bool, dtype: str) -> dict[str, float]:
+    """Tokens a second, the update's share of what the device can do, and memory, of an iteration with these metrics.
+
+    `sampled`: in this iteration, and not in one before it that was killed. `dtype`: of the update's products.
+    """
+    found = machine.peak_memory()
+    if sampled and row["time/rollout_s"] > 0:
+        found["rollout/tokens_per_s"] = sum(len(sample.tokens) for sample in samples) / row["time/rollout_s"]
+    if "learn/tokens" in row and row["time/update_s"] > 0:
+        found["learn/tokens_per_s"] = row["learn/tokens"] / row["time/update_s"]
+        found["learn/mfu"] = row["learn/flops_per_device"] / row["time/update_s"] / machine.matmul_flops_per_s(dtype)
+    return found
+
+
+def recordable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with null for what is no number: JSON has neither NaN nor infinities."""
+    return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in row.items()}
 
 
 def summarise(bench: Bench, directory: RunDirectory, kernels: Path, config: str, startup_s: float) -> Summary:

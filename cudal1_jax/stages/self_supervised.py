@@ -8,6 +8,7 @@ stage began with writes everything first, and then learns from the distinct succ
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -16,13 +17,12 @@ from cudal1_jax.contrastive.records import SEED_STEP, Judged, Prompt, Sample
 from cudal1_jax.contrastive.reward import success
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn.checkpoint import Checkpointer
-from cudal1_jax.policy import lora
-from cudal1_jax.policy.lora import Adapter
+from cudal1_jax.report import trace
 from cudal1_jax.report.iterations import IterationLines
 from cudal1_jax.report.metrics import MetricsLog
-from cudal1_jax.report.run_directory import RunDirectory
+from cudal1_jax.report.run_directory import RunDirectory, RunError
 from cudal1_jax.report.summary import Summary
-from cudal1_jax.stages import judging, reporting, sampling, setup, workload
+from cudal1_jax.stages import judging, learning, reporting, sampling, setup, workload
 from cudal1_jax.stages.budget import Budget, Stopwatch
 from cudal1_jax.stages.checks import REJECTION
 from cudal1_jax.stages.judging import Bench, Pool
@@ -62,24 +62,31 @@ def run(
             last = _sample_all(config, bench, policy, roll_out, budget)
         budget = Budget(now, started_s, config.stop_after_s, config.reserve_s)
         lines = IterationLines(config.iterations, novelty.corpus_streams(setup.kernels()))
+        stop = None
         with MetricsLog(directory.metrics, store.metrics(first)) as log:
             for step in range(first, last):
-                if not budget.allows_another():
+                if stop is not None or not budget.allows_another():
                     break
-                watch = Stopwatch(now)
-                prompts, samples, verdicts = _sampled(config, bench, policy, roll_out, state.trainable, step)
-                watch.lap("sample_and_judge")
-                kept = keep(config.learn.method, verdicts, bench.store.judged(first_step=0, end_step=step))
-                state, learnt = learn(state, prompts, samples, kept)
-                watch.lap("update")
+                with trace.traced(config.profile, step == min(first + 1, last - 1)):
+                    watch = Stopwatch(now)
+                    prompts, samples, verdicts = _sampled(config, bench, policy, roll_out, state.trainable, step)
+                    watch.lap("rollout_and_judge")
+                    kept = keep(config.learn.method, verdicts, bench.store.judged(first_step=0, end_step=step))
+                    state, learnt = learn(state, prompts, samples, kept)
+                    watch.lap("update")
                 row = reporting.metrics(step, prompts, samples, verdicts, kept) | learnt | watch.laps()
+                row |= reporting.rates(row, samples, sampled=False, dtype=config.policy.update_dtype)
+                row = reporting.recordable(row)
                 store.record_metrics(step, row)
                 checkpoints.save(step + 1, state)
                 log.append(row)
                 lines.tell(step, store.judged(end_step=step + 1), watch.total_s)
                 budget.spent(watch.total_s)
+                stop = learning.reason_to_stop(config, directory, step, learnt)
         checkpoints.wait()
-        lora.save(directory.adapter, state.trainable, policy.base_model)
+        learning.save(directory, policy, state.trainable)
+        if stop is not None:
+            raise RunError(stop)
         return reporting.summarise(bench, directory, setup.kernels(), config.name, startup_s)
 
 
@@ -109,14 +116,14 @@ def _sample_all(config: ConfigDict, bench: Bench, policy: Policy, roll_out: Roll
 
 
 def _sampled(
-    config: ConfigDict, bench: Bench, policy: Policy, roll_out: RollOut, adapter: Adapter, step: int
+    config: ConfigDict, bench: Bench, policy: Policy, roll_out: RollOut, trainable: Any, step: int
 ) -> tuple[list[Prompt], list[Sample], list[Verdict]]:
     """An iteration's prompts, samples and verdicts; what is recorded already is not done again."""
     if bench.store.rollout(step) is None:
         tasks = bench.schedule[step]
         shown = sampling.choose_exemplars(bench, step, tasks, exemplars.none, 0)
         prompts = sampling.write_prompts(bench, tasks, shown, policy.tokenizer, config.rollout.prompt_tokens)
-        bench.store.record_rollout(step, prompts, roll_out(adapter, step, prompts))
+        bench.store.record_rollout(step, prompts, roll_out(trainable, step, prompts))
     prompts, samples = sampling.recorded(bench.store, step)
     judging.collect(bench, judging.submit(bench, step), "judging")
     judging.record_hacks(bench, step)

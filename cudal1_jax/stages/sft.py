@@ -8,6 +8,7 @@ is in no training example; the adapter that had the lowest is written, and train
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,6 +75,9 @@ def run(config: ConfigDict, directory: RunDirectory, *, load_policy: Callable[[C
                 if not tokens:
                     break  # the corpus is through
                 line = {"step": number, **{name: float(value) for name, value in metrics.items()}}  # waits for them
+                if not math.isfinite(line["loss"]):
+                    checkpoints.save(number, (state, leader), {"batches": batches.get_state(), "lines": lines})
+                    raise RunError(_not_finite(number, line["loss"]))
                 line |= {"tokens_per_s": tokens / (time.monotonic() - clock_s), "rate": float(schedule(number - 1))}
                 line["held_out_loss"] = _mean_loss(evaluate, state.trainable, policy.params, held_out_rows)
                 leader = leader.after(line["held_out_loss"], state.trainable)
@@ -84,6 +88,13 @@ def run(config: ConfigDict, directory: RunDirectory, *, load_policy: Callable[[C
     if not lines:
         raise RunError(f"the corpus fills no batch of {config.data.rows} rows: enlarge it, or lower config.data.rows")
     _write(config, directory, policy.base_model, leader, lines, seconds=time.monotonic() - started_s)
+
+
+def _not_finite(step: int, loss: float) -> str:
+    return (
+        f"step {step}: the loss is {loss:g}, so its update was left out. A checkpoint holds what was learnt before: the"
+        " same command goes on behind this batch; for a lower config.schedule.peak begin again with --fresh"
+    )
 
 
 def _mean_loss(evaluate: Callable, trainable: lora.Adapter, params: dict, batches: Sequence) -> float:

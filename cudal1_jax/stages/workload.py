@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-import numpy as np
+import grain
 
 from cudal1_jax.report.run_directory import RunError
 from evaluator.judge.baseline import PLAIN
@@ -59,14 +59,14 @@ def short_tasks(
 
 
 def schedule(tasks: Sequence[str], *, iterations: int, prompts: int, seed: int) -> list[list[str]]:
-    """The task of each prompt of each iteration: every task once in a shuffled order, then all again in another."""
-    passes = -(-iterations * prompts // len(tasks))
-    order = [
-        tasks[index]
-        for number in range(passes)
-        for index in np.random.default_rng(derive(seed, "tasks", number)).permutation(len(tasks))
-    ]
-    return [order[step * prompts : (step + 1) * prompts] for step in range(iterations)]
+    """The task of each prompt of each iteration: every task once in a shuffled order, then all again in another.
+
+    A Grain dataset that is read by number, so that the state of its iterator is the iteration: a run that was killed,
+    or goes on for longer than was planned, has the same tasks in the same order.
+    """
+    order = grain.MapDataset.source(tasks).shuffle(seed=derive(seed, "tasks") % 2**32).repeat()
+    batches = order.batch(prompts, batch_fn=list)
+    return [batches[step] for step in range(iterations)]
 
 
 def seeds(tasks: Sequence[str], kernels: Path) -> list[Seed]:

@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 from cudal1_jax.contrastive import prompt
 from cudal1_jax.policy import lora, parameters
 from cudal1_jax.policy.config import DecoderConfig
+from cudal1_jax.report import machine
 from cudal1_jax.report.run_directory import open_run
 from cudal1_jax.report.summary import Summary
 from cudal1_jax.stages import contrastive, self_supervised, setup
@@ -154,7 +155,10 @@ def now() -> float:
 def run(folder: Path, page: ConfigDict, pool: ScriptedPool) -> Summary:
     """One invocation; while the clock stands still, every figure is a function of the config."""
     stage = contrastive.run if page.stage == "contrastive" else self_supervised.run
-    with unittest.mock.patch.object(setup, "kernels", return_value=kernels(folder.parent / "kernels")):
+    with (
+        unittest.mock.patch.object(setup, "kernels", return_value=kernels(folder.parent / "kernels")),
+        unittest.mock.patch.object(machine, "peak_memory", return_value={}),
+    ):
         return stage(page, open_run(folder, page.to_dict()), pool=pool, load_policy=policy, now=now, started_s=0.0)
 
 

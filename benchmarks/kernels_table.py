@@ -44,7 +44,7 @@ def rows(entries: Iterable[Entry], every: bool) -> Iterator[list[str]]:
 
 def row(task_id: str, path: Path, verdict: Verdict, plain: Verdict | None) -> list[str]:
     task = catalog.get(task_id)
-    marks = ["degenerate"] * bool(task.degenerate) + ["collapses"] * bool(task.collapses)
+    marks = ["degenerate"] * task.degenerate_at(verdict.size) + ["collapses"] * bool(task.collapses)
     lowest = min(verdict.speedups.values(), key=lambda interval: interval.value, default=None)
     return [
         f"{task_id} {task.name[:34]}",

@@ -119,7 +119,7 @@ def _show(
     print("" if plain else "\n", table.summary_text(summarise(scored)), sep="", file=out)
     if stored:
         print(beside.summary(scored, stored), file=out)
-    weak = {task.id for task in tasks.values() if task.degenerate or task.collapses}
+    weak = {task.id for task in tasks.values() if task.degenerate_at(options.size) or task.collapses}
     judged = {verdict.task for verdict in scored}
     if judged & weak and judged - weak:
         print("without degenerate and collapsing tasks:", file=out)

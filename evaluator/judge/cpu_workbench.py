@@ -87,7 +87,7 @@ class CpuWorkbench:
     ) -> list[cpu.Session]:
         return open_sessions(stack, compiled, self._limits, inputs, BUCKETS)
 
-    def floor_us(self, task: Task, inputs: Expected) -> float | None:
+    def floor_us(self, job: Job, inputs: Expected) -> float | None:
         return None
 
     def references(self, job: Job, inputs: Expected, plain: object) -> Mapping[str, Reference]:

@@ -149,13 +149,13 @@ class CudaWorkbench:
     def forget_references(self) -> None:
         self._references = None
 
-    def floor_us(self, task: Task, inputs: Expected) -> float | None:
+    def floor_us(self, job: Job, inputs: Expected) -> float | None:
         """Bytes of outputs, and of the inputs they depend on, less what the L2 cache holds, at the peak bandwidth."""
         peak = peaks.bytes_per_s(self.device)
         if peak is None:
             return None
         written = sum(x.size * cp.dtype(a.dtype).itemsize for x, a in zip(inputs.exact, inputs.accuracies, strict=True))
-        read = 0 if task.degenerate else sum(x.nbytes for x in inputs.inputs)
+        read = 0 if job.task.degenerate_at(job.size) else sum(x.nbytes for x in inputs.inputs)
         return max(0.0, 1e6 * (written + read - self.device.l2_bytes) / peak)
 
     def tidy(self) -> None:

@@ -117,7 +117,7 @@ def _time(bench: Workbench, found: Findings, exam: Examination, first: Case, oth
             found.notes += bench.disturbances()
             if found.own_kernel_share is None:
                 found.own_kernel_share = own_kernel_share(exam.plan, sessions[0].step_us())
-            found.floor_us = bench.floor_us(job.task, expected)
+            found.floor_us = bench.floor_us(job, expected)
             _check_floor(found)
         with found.rung(Rung.RECHECK):
             check_timed_outputs(bench, sessions, expected, job.task)

@@ -21,7 +21,7 @@ def work_of(task: Task, size: str, device: str) -> Work | None:
         logger.warning("no bandwidth and FLOP/s: %s", error)
         return None
     # The outputs of a degenerate task depend on no input.
-    moved_bytes = found.output_bytes + (0 if task.degenerate else found.input_bytes)
+    moved_bytes = found.output_bytes + (0 if task.degenerate_at(size) else found.input_bytes)
     most = peaks.of_this_machine(task.precision) if device == "cuda" else None
     if most is None:
         return Work(moved_bytes, found.operations)

@@ -94,7 +94,7 @@ class Workbench(Protocol):
         """
         ...
 
-    def floor_us(self, task: Task, inputs: Expected) -> float | None:
+    def floor_us(self, job: Job, inputs: Expected) -> float | None:
         """The least time in which the device can move the bytes; None where there is no such bound."""
         ...
 

@@ -15,6 +15,7 @@ def chain(
     version0: Callable | None = None,
     precision: str = "tf32",
     degenerate: str | None = None,
+    degenerate_sizes: tuple[str, ...] | None = None,
     collapses: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Task:
@@ -30,6 +31,7 @@ def chain(
         sizes=arrays,
         precision=precision,
         degenerate=degenerate,
+        degenerate_sizes=degenerate_sizes,
         collapses=collapses,
         notes=notes,
         sources_at={"kb_v0": forward_text(version0)} if version0 else {},

@@ -1,8 +1,9 @@
 """Chains of a matrix product and what follows it, KernelBench level 2."""
 
+from evaluator.tasks.chain import chain
 from evaluator.tasks.linear_chain import linear_chain
 from evaluator.tasks.notation import forward_text, layer, normal, parameter, uniform
-from evaluator.tasks.task import Task
+from evaluator.tasks.task import Array, Task
 
 
 def gemm_multiply_leaky_relu(nn, x, gemm_weight, gemm_bias):
@@ -57,6 +58,25 @@ def matmul_gelu_softmax(nn, x, linear_weight, linear_bias):
     return nn.softmax(x, dim=1)
 
 
+def matmul_dropout_softmax(nn, x, kept, matmul_weight, matmul_bias):
+    x = nn.linear(x, matmul_weight, matmul_bias)
+    x = x * kept / (1 - 0.2)
+    return nn.softmax(x, dim=1)
+
+
+def matmul_dropout_mean_softmax(nn, x, kept, matmul_weight, matmul_bias):
+    x = nn.linear(x, matmul_weight, matmul_bias)
+    x = x * kept / (1 - 0.2)
+    return nn.softmax(nn.mean(x, dim=1, keepdim=True), dim=1)
+
+
+def with_dropout(x: Array, outputs: int) -> tuple[Array, ...]:
+    """Rows, which outputs of the layer dropout keeps (four in five), and the layer's arrays."""
+    rows, inputs = x.shape
+    kept = Array("kept", (rows, outputs), dtype="bool", init="integers(0,5)")
+    return (x, kept, *layer("matmul", (outputs, inputs)))
+
+
 GEMM_MULTIPLY_LEAKY_RELU = linear_chain(
     "2_012",
     "Gemm_Multiply_LeakyReLU",
@@ -104,6 +124,24 @@ GEMM_RELU_DIVIDE = linear_chain(
     gemm_relu_divide,
     "linear",
     (128, 1024, 512),
+)
+
+MATMUL_DROPOUT_SOFTMAX = chain(
+    "2_066",
+    "Matmul_Dropout_Softmax",
+    matmul_dropout_softmax,
+    {
+        "cpu": with_dropout(*uniform(x=(100, 250)), outputs=200),
+        "kb": with_dropout(*uniform(x=(128, 16384)), outputs=16384),
+        "kb_v0": with_dropout(*normal(x=(128, 100)), outputs=50),
+    },
+    version0=matmul_dropout_mean_softmax,
+    precision="fp32",
+    degenerate="at kb_v0 a mean leaves one column, and the softmax of one number is 1",
+    degenerate_sizes=("kb_v0",),
+    notes=(
+        "The mask of dropout, which the benchmark draws inside its model, is an input; what it keeps is divided by 0.8.",
+    ),
 )
 
 GEMM_ADD_RELU = Task(

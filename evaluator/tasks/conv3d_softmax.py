@@ -142,6 +142,7 @@ AVERAGE_CLAMP_SOFTMAX_MULTIPLY = chain(
     ),
     version0=average_clamp_softmax_multiply_v0,
     degenerate="at kb a softmax is over 131,072 positions, so outputs are about 7.6e-6 and zeros pass at 1e-4",
+    degenerate_sizes=("kb",),
     notes=("At kb_v0 the softmax is over 16 channels, and its outputs are no longer small.",),
 )
 

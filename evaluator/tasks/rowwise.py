@@ -65,6 +65,7 @@ SOFTMAX = Task(
     source=forward_text(softmax),
     sizes=ROWS,
     degenerate="at kb a row has 393,216 entries, so every output is about 2.5e-6 and zeros pass a tolerance of 1e-4",
+    degenerate_sizes=("kb",),
 )
 LOG_SOFTMAX = Task(id="1_024", name="LogSoftmax", family="rowwise", source=forward_text(log_softmax), sizes=ROWS)
 RMS_NORM = Task(id="1_036", name="RMSNorm", family="rowwise", source=forward_text(rms_norm), sizes=IMAGES)
@@ -75,6 +76,7 @@ FROBENIUS_NORM = Task(
     source=forward_text(frobenius_norm),
     sizes=IMAGES,
     degenerate="at kb the norm is about 2.5e4, so every output is at most 4e-5 and zeros pass a tolerance of 1e-4",
+    degenerate_sizes=("kb",),
 )
 L1_NORM = Task(
     id="1_038",

@@ -1,7 +1,7 @@
 """Scans along rows, KernelBench level 1."""
 
 from evaluator.tasks.notation import forward_text, normal, uniform
-from evaluator.tasks.task import Task
+from evaluator.tasks.task import Array, Task
 
 
 def cumsum(nn, x):
@@ -12,8 +12,27 @@ def cumprod(nn, x):
     return nn.cumprod(x, dim=1)
 
 
+def exclusive_cumsum(nn, x):
+    sums = nn.cumsum(x[:, :-1], dim=1)
+    return nn.cat((nn.zeros_like(x[:, :1]), sums), dim=1)
+
+
+def exclusive_cumsum_v0(nn, x):
+    x = nn.cat((nn.zeros_like(x[:, :1]), x), dim=1)
+    return nn.cumsum(x[:-1], dim=1)
+
+
+def masked_cumsum(nn, x, mask):
+    return nn.cumsum(x * mask, dim=1)
+
+
 def reverse_cumsum(nn, x):
     return nn.flip(nn.cumsum(nn.flip(x, 1), dim=1), 1)
+
+
+def masked(rows: tuple[Array, ...]) -> tuple[Array, ...]:
+    """The rows, and which of their elements count: each with probability 1/2."""
+    return (*rows, Array("mask", rows[0].shape, dtype="bool", init="integers(0,2)"))
 
 
 ROWS = {
@@ -32,3 +51,19 @@ CUMPROD = Task(
     degenerate="the product of numbers below 1 underflows to 0 after about 100 columns",
 )
 REVERSE_CUMSUM = Task(id="1_091", name="cumsum_reverse", family="scan", source=forward_text(reverse_cumsum), sizes=ROWS)
+EXCLUSIVE_CUMSUM = Task(
+    id="1_092",
+    name="cumsum_exclusive",
+    family="scan",
+    source=forward_text(exclusive_cumsum),
+    sizes=ROWS,
+    notes=("At kb_v0 the reference drops the last row, not the last column: 127 rows of 4,001 sums.",),
+    sources_at={"kb_v0": forward_text(exclusive_cumsum_v0)},
+)
+MASKED_CUMSUM = Task(
+    id="1_093",
+    name="masked_cumsum",
+    family="scan",
+    source=forward_text(masked_cumsum),
+    sizes={size: masked(rows) for size, rows in ROWS.items()},
+)

@@ -45,6 +45,7 @@ class Task:
     precision: str = "fp32"  # class a program must keep: fp32, tf32 or half
     cases: tuple[str, ...] | None = None  # out of CASES, those that make sense here; None = all
     degenerate: str | None = None  # why the output says nothing about the input, if so
+    degenerate_sizes: tuple[str, ...] | None = None  # sizes at which it does not; None = all
     collapses: str | None = None  # how the algebra shrinks, if so
     library_steps: bool = True  # whether programs may use cp.matmul and evaluator.lib
     notes: tuple[str, ...] = ()
@@ -53,6 +54,10 @@ class Task:
     def source_at(self, size: str) -> str:
         """Text of the reference at `size`: the benchmark's versions write some tasks in different ways."""
         return self.sources_at.get(size, self.source)
+
+    def degenerate_at(self, size: str) -> bool:
+        """Whether the output at `size` says nothing about the input."""
+        return bool(self.degenerate) and (self.degenerate_sizes is None or size in self.degenerate_sizes)
 
     def arrays_at(self, size: str) -> tuple[Array, ...]:
         """Inputs, then parameters, at `size`; `KeyError` naming the sizes there are."""

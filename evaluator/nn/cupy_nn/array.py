@@ -65,4 +65,4 @@ def operand(x: cp.ndarray) -> cp.ndarray:
 def _ours(x: cp.ndarray, other: Any) -> bool:
     if x.dtype.char != "f":
         return False
-    return isinstance(other, int | float) or (isinstance(other, cp.ndarray) and other.dtype.char == "f")
+    return isinstance(other, int | float) or (isinstance(other, cp.ndarray) and other.dtype.char in "f?")

@@ -81,7 +81,7 @@ class Bench:
     def disturbances(self):
         return []
 
-    def floor_us(self, task, inputs):
+    def floor_us(self, job, inputs):
         return None
 
 

@@ -24,6 +24,8 @@ def test_inputs_and_outputs_are_moved_once():
 def test_a_degenerate_task_moves_its_outputs_alone():
     task = dataclasses.replace(TASK, degenerate="all zeros")
     assert work_of(task, "cpu", "cpu").moved_bytes == 80
+    elsewhere = dataclasses.replace(task, degenerate_sizes=("kb",))
+    assert work_of(elsewhere, "cpu", "cpu").moved_bytes == 160
 
 
 def test_a_gpu_brings_its_peaks_at_the_class_of_the_task(monkeypatch):

@@ -6,10 +6,13 @@ import pathlib
 import subprocess
 import sys
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from evaluator.nn import run
+from evaluator.nn import jax_nn, run
 from evaluator.tasks import catalog, user
+from evaluator.tasks.arrays import draw
 
 FACTS = json.loads((pathlib.Path(__file__).parents[2] / "data" / "kernelbench.json").read_text())["tasks"]
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
@@ -29,8 +32,9 @@ INIT_OF = {
 }
 
 LSTM, GRU = ("h0", "c0"), ("h0",)
-# Inputs that the benchmark draws from the standard normal distribution inside its model.
+# Inputs that the benchmark draws inside its model: a mask, and states from the standard normal distribution.
 OURS = {
+    "2_066": {"kb": ("kept",), "kb_v0": ("kept",)},
     "3_033": {"kb_v0": ("initial_hidden",)},
     "3_034": {"kb_v0": ("hidden",)},
     "3_035": {"kb": LSTM, "kb_v0": LSTM},
@@ -69,9 +73,26 @@ def test_benchmark_sizes_are_the_benchmarks(task_id, size):
 
 
 @pytest.mark.parametrize(("task_id", "size"), [(task_id, size) for task_id, sizes in OURS.items() for size in sizes])
-def test_a_state_that_the_benchmark_draws_is_a_normal_input(task_id, size):
+def test_what_the_benchmark_draws_in_its_model_is_an_input_of_the_same_distribution(task_id, size):
     arrays = {array.name: array for array in catalog.TASKS[task_id].sizes[size]}
-    assert all(arrays[name].init == "normal(0,1)" for name in OURS[task_id][size])
+    init = "integers(0,5)" if task_id == "2_066" else "normal(0,1)"
+    assert all(arrays[name].init == init for name in OURS[task_id][size])
+
+
+def test_dropout_keeps_four_elements_in_five_and_scales_them():
+    x, kept, weight, bias = draw(catalog.get("2_066"), "cpu", seed=1)
+    assert kept.dtype == bool
+    assert kept.mean() == pytest.approx(0.8, abs=0.01)
+    logits = np.where(kept, x @ weight.T + bias, 0) * 1.25
+    powers = np.exp(logits)
+    (seen,) = run.run(catalog.get("2_066").source, jax_nn, [jnp.asarray(array) for array in (x, kept, weight, bias)])
+    np.testing.assert_allclose(seen, powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_a_task_may_be_degenerate_at_some_of_its_sizes():
+    assert [size for size in ("cpu", "kb", "kb_v0") if catalog.get("2_066").degenerate_at(size)] == ["kb_v0"]
+    assert catalog.get("2_080").degenerate_at("cpu")
+    assert not catalog.get("1_019").degenerate_at("kb")
 
 
 @pytest.mark.parametrize("size", ["kb", "kb_v0"])
@@ -83,6 +104,8 @@ def test_outputs_at_benchmark_sizes_are_the_benchmarks(task_id, size):
 
 def distribution(array, arrays):
     """As written, but for layers whose range follows from the shape of their weight, as PyTorch initialises them."""
+    if array.init == f"integers(0,{arrays[0].shape[-1]})":
+        return "by number of classes"
     weights = {other.name: other.shape for other in arrays if other.parameter}
     states = [shape[1] for name, shape in weights.items() if "weight_hh_l" in name]
     if states and array.init == f"uniform(-{states[0] ** -0.5:.6g},{states[0] ** -0.5:.6g})":

@@ -140,7 +140,7 @@ MATMUL_DROPOUT_SOFTMAX = chain(
     degenerate="at kb_v0 a mean leaves one column, and the softmax of one number is 1",
     degenerate_sizes=("kb_v0",),
     notes=(
-        "The mask of dropout, which the benchmark draws inside its model, is an input; what it keeps is divided by 0.8.",
+        "The mask of dropout, which the benchmark draws inside its model, is an input; what is kept is divided by 0.8.",
     ),
 )
 

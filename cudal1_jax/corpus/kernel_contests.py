@@ -129,19 +129,21 @@ def _generated(rng: Random, name: str, task: Task) -> list[Program]:
 
 
 def _resized(rng: Random, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Other extents: all of a matrix that stands alone, else the first dimension of the arrays that share it."""
+    """Other extents: all of a matrix that stands alone, else the first one, wherever inputs have that length.
+
+    Beside weights only the first dimension of a task's first array is free: another of its length is that of a weight.
+    """
     first = arrays[0].shape
     if len(arrays) == 1 and len(first) == 2:
         shape = (rng.randrange(20, 200), rng.randrange(50, 5_000))
         return (dataclasses.replace(arrays[0], shape=shape),)
     leading = max(1, round(first[0] * rng.uniform(0.4, 1.2)))
-    return tuple(
-        dataclasses.replace(array, shape=(leading, *array.shape[1:])) if _shares_batch(array, first) else array
-        for array in arrays
-    )
+    changed = [array if array.parameter else _with_length(array, first[0], leading) for array in arrays]
+    if any(array.parameter for array in arrays):
+        changed[0] = dataclasses.replace(arrays[0], shape=(leading, *first[1:]))
+    return tuple(changed)
 
 
-def _shares_batch(array: Array, first: tuple[int, ...]) -> bool:
-    """Whether the first extent of an array is that of the task's first array, whatever its value."""
-    batched = len(first) > 2 and len(array.shape) == len(first) and not array.parameter
-    return array.shape == first or (batched and array.shape[0] == first[0])
+def _with_length(array: Array, known: int, new: int) -> Array:
+    """`array` with `new` for each extent of `known`: two inputs that share a dimension, and squares, keep doing so."""
+    return dataclasses.replace(array, shape=tuple(new if length == known else length for length in array.shape))

@@ -208,10 +208,10 @@ ROW_SCALING = Task(
 
 SYMMETRIC = task(13, "Matmul_for_symmetric_matrices", product, squares("symmetric", cpu=180))
 UPPER_TRIANGLES = task(
-    14, "Matmul_for_upper_triangular_matrices", product_of_upper_triangles, squares("triu", cpu=210), TRIANGLES
+    14, "Matmul_for_upper_triangular_matrices", product_of_upper_triangles, squares("triu", cpu=260), TRIANGLES
 )
 LOWER_TRIANGLES = task(
-    15, "Matmul_for_lower_triangular_matrices", product_of_lower_triangles, squares("tril", cpu=210), TRIANGLES
+    15, "Matmul_for_lower_triangular_matrices", product_of_lower_triangles, squares("tril", cpu=260), TRIANGLES
 )
 TRANSPOSED_FIRST = task(
     16,

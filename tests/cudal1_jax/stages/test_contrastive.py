@@ -16,13 +16,15 @@ from cudal1_jax.report.metrics import MetricsLog
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.stages import judging, learning, sampling
 
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
 
 class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
-@pytest.fixture(scope="session")
-def uninterrupted(toy, tmp_path_factory):
+@pytest.fixture(scope="module")
+def uninterrupted(toy, tmp_path_factory, compile_quickly):
     """What a run leaves behind that nothing interrupted, and the programs that it measured."""
     folder = tmp_path_factory.mktemp("toy") / "run"
     pool = toy.ScriptedPool()

@@ -15,12 +15,7 @@ PROMPTS = [Prompt(prompt=0, task="1_019", text="make it fast and right", exempla
 REWARDS = [[1.5, -0.5, 0.25, -1.5]]
 LENGTHS = (8, 3, 5, 8)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +35,7 @@ def samples():
 
 
 @pytest.fixture(scope="module")
-def learnt(toy, samples):
+def learnt(toy, samples, compile_quickly):
     """(change of what is trained, metrics) of a loss's first iteration; each is made once."""
     made = {}
 

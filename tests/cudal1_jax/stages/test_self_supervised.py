@@ -7,6 +7,8 @@ from cudal1_jax.learn.checkpoint import Checkpointer
 from cudal1_jax.stages.self_supervised import keep
 from evaluator.records import Outcome
 
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
 
 def page(toy, method, **changes):
     config = toy.config("self_supervised", iterations=3, **changes)

@@ -189,4 +189,5 @@ def _digest(content: object) -> str:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_disable_most_optimizations", True)  # as in the tests that compare with it
     run(Path(sys.argv[1]), config(), ScriptedPool())

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evaluator.tasks.arrays import draw
+from evaluator.tasks.arrays import draw, parse_init
+from evaluator.tasks.structure import restored
 from evaluator.tasks.task import Array, Task
 
 Generator = np.random.Generator
@@ -82,6 +83,7 @@ def inputs(task: Task, size: str, name: str, seed: int) -> list[np.ndarray]:
     """Inputs then parameters of a task. Floating inputs follow the distribution `name`; weights stay near their own.
 
     Arrays that a task draws as constants vary by themselves, so that what ignores them shows; integers stay as drawn.
+    An input that has a structure (a triangle, probabilities) is given it again.
     """
     rng = np.random.Generator(np.random.SFC64([seed, 77]))
     drawn = draw(task, size, seed, case=f"mutants {name}")
@@ -102,7 +104,9 @@ def _array(name: str, spec: Array, drawn: np.ndarray, rng: Generator) -> np.ndar
         return drawn
     if name == WHOLE and spec.parameter:
         return rng.integers(-3, 4, spec.shape).astype(np.float32)
-    return drawn * (0.5 + 1.5 * rng.random(dtype=np.float32)) if spec.parameter else distribution(rng, spec.shape)
+    if spec.parameter:
+        return drawn * (0.5 + 1.5 * rng.random(dtype=np.float32))
+    return restored(distribution(rng, spec.shape).astype(drawn.dtype), parse_init(spec.init).structure)
 
 
 def _normal(rng: Generator, shape: Shape) -> np.ndarray:

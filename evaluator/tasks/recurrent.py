@@ -161,8 +161,8 @@ LSTM_LAST = Task(
     sizes=lstm_sizes(directions=1, drawn=True),
     notes=(
         DRAWN,
-        "At kb and kb_v0 the last of 512 steps has forgotten the first ones and, through six layers, most of what "
-        "is in x: outputs for different inputs differ by less than 1e-4.",
+        "Insensitive: at kb and kb_v0 the last of 512 steps has forgotten the first ones and, through six layers, most "
+        "of what is in x; outputs for different inputs differ by less than 1e-4.",
     ),
 )
 

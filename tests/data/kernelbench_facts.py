@@ -16,6 +16,7 @@ NOTICE = {
     "content": "facts about tasks (names, shapes, dtypes, distributions); no source text",
 }
 KEPT = ("inputs", "params", "outputs")
+CLASSES = ("EXACT", "NUMERIC", "BELOW-TOL", "INSENSITIVE")
 
 
 def kept(task: dict, unused: Collection[str]) -> dict:
@@ -24,12 +25,22 @@ def kept(task: dict, unused: Collection[str]) -> dict:
     return {**{key: task[key] for key in KEPT}, "params": read}
 
 
+def findings(task: dict) -> dict:
+    """What was found out about the outputs at the present version: one of CLASSES, and ILL-CONDITIONED where a relative
+    change of the inputs by 1e-6 moved an output by more than 1e-4; nothing of most tasks."""
+    found = [name for name in CLASSES if (task["trivial"] or "").startswith(name)]
+    if (task.get("probe") or {}).get("perturb_1e-6_pass_1e-4") is False:
+        found.append("ILL-CONDITIONED")
+    return {"findings": found} if found else {}
+
+
 def main(tables: pathlib.Path) -> None:
     present = {task["id"]: task for task in json.loads((tables / "tasks.json").read_text())}
     version0 = {task["id"]: task for task in json.loads((tables / "tasks_v0_shapes.json").read_text())}
     facts = {
         task_id: {
             "name": present[task_id]["name"],
+            **findings(present[task_id]),
             "kb": kept(present[task_id], unused=present[task_id].get("unused_params") or ()),
             "kb_v0": kept(version0[task_id], unused=present[task_id].get("unused_params") or ()),
         }

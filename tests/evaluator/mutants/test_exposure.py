@@ -13,6 +13,7 @@ from evaluator.mutants.exposure import ORDERS, Search, draws, excess
 from evaluator.mutants.machine_code import fingerprint
 from evaluator.program.trace import Tracer
 from evaluator.records import Limits
+from evaluator.tasks import catalog
 from evaluator.tasks.task import Array, Task
 
 TASK = Task(
@@ -147,6 +148,18 @@ def test_a_distribution_is_a_function_of_its_seed_with_the_task_s_shapes(name):
     assert (one[1] >= 0).all()
     assert np.ptp(one[5]) > 0.1
     assert (one[5] > 0).all()
+
+
+@pytest.mark.parametrize("name", distributions.DISTRIBUTIONS)
+def test_inputs_of_every_distribution_have_the_structure_that_their_task_promises(name):
+    a, b = distributions.inputs(catalog.get("1_014"), "cpu", name, 2)
+    assert not np.tril(a, -1).any()
+    assert not np.tril(b, -1).any()
+    (symmetric, _) = distributions.inputs(catalog.get("1_013"), "cpu", name, 2)
+    np.testing.assert_array_equal(symmetric, symmetric.T)
+    for x in distributions.inputs(catalog.get("1_098"), "cpu", name, 2):
+        np.testing.assert_allclose(x.sum(axis=-1), 1, rtol=1e-4)
+    assert set(np.unique(distributions.inputs(catalog.get("1_100"), "cpu", name, 2)[1])) <= {-1, 1}
 
 
 def expected_of(x, exact):

@@ -185,8 +185,8 @@ B2 = Task(
     },
     precision="tf32",
     notes=(
-        "Ill-conditioned: squeeze and excitation stand in line, so that after the first average over an image every map "
-        "is 1 x 1 and a norm sees as many numbers a channel as there are images. Of the two at kb and kb_v0 it makes +1 "
-        "and -1, whichever is larger: rounding alone moves outputs by as much as their range.",
+        "Ill-conditioned: squeeze and excitation stand in line, so that after the first average over an image every "
+        "map is 1 x 1 and a norm sees as many numbers a channel as there are images. Of the two at kb and kb_v0 it "
+        "makes +1 and -1, whichever is larger: rounding alone moves outputs by as much as their range.",
     ),
 )

@@ -1,5 +1,6 @@
 """Stage 1 on a toy: it learns, it resumes exactly, and it says what is missing."""
 
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -124,6 +125,23 @@ def test_a_run_that_dies_between_checkpoints_ends_with_the_same_bits(tmp_path, c
     assert losses(broken) == losses(straight)
     weights = "adapter_model.safetensors"
     assert (broken.adapter / weights).read_bytes() == (straight.adapter / weights).read_bytes()
+
+
+def test_a_loss_that_is_no_number_stops_it_with_a_checkpoint_from_which_it_goes_on(tmp_path, config, monkeypatch):
+    directory, genuine, calls = open_run(tmp_path / "run", config), packing.to_rows, iter(range(1000))
+
+    def to_rows(*arguments, **keywords):
+        rows = genuine(*arguments, **keywords)
+        broken = keywords["micro_batches"] == 2 and next(calls) == 9  # the tenth batch; held-out rows are not split
+        return dataclasses.replace(rows, mask=rows.mask * jnp.nan) if broken else rows
+
+    monkeypatch.setattr(packing, "to_rows", to_rows)
+    with pytest.raises(RunError, match=r"step 10: the loss is nan, so its update was left out.*config.schedule.peak"):
+        sft.run(config, directory, load_policy=toy_policy)
+    assert len(losses(directory)) == 1
+    sft.run(config, directory, load_policy=toy_policy)
+    assert np.isfinite(losses(directory)).all()
+    assert json.loads(directory.summary.read_text())["iterations"] == 20
 
 
 def test_it_stops_early_and_keeps_the_best(tmp_path, config):

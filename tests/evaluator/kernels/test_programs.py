@@ -14,6 +14,9 @@ FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
 PROGRAMS = sorted(FOLDER.glob("*/*.py"))
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
 LARGE = Limits(memory_bytes=64 << 30)  # benchmark sizes, traced and never allocated
+# Characters of a plain program by level: about 450 tokens of the embedded model. Models, which take a kernel for each
+# kind of their layers, have twice as many; no run of that policy works on them.
+LONGEST = {"1": 1300, "2": 1300, "3": 2600}
 REWORDED = {"1_012"}  # tasks whose text at kb_v0 is another one for the same function
 
 
@@ -49,8 +52,9 @@ def test_every_required_task_has_a_plain_program_and_a_better_one(task_id):
 @pytest.mark.parametrize(("path", "size"), SIZES, ids=named)
 def test_a_program_is_traced_at_every_size(tracer, path, size):
     task, text = catalog.get(path.parent.name), path.read_text()
+    inputs, parameters = ([a for a in task.arrays_at(size) if a.parameter is kind] for kind in (False, True))
     screen.screen(text, LARGE)
-    plan = tracer.trace(text, task.arrays_at(size), run.abstract(task, size))
+    plan = tracer.trace(text, inputs, run.abstract(task, size), parameters)
     assert plan.steps
 
 
@@ -63,7 +67,7 @@ def test_a_program_says_why_and_by_which_techniques(path):
 
 @pytest.mark.parametrize("path", [path for path in PROGRAMS if path.name == "plain.py"], ids=named)
 def test_a_plain_program_is_short(path):
-    assert len(path.read_text()) <= 1300  # about 450 tokens of the embedded model
+    assert len(path.read_text()) <= LONGEST[path.parent.name[0]]
 
 
 def test_no_two_programs_of_a_task_are_the_same():

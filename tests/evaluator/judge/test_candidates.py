@@ -27,7 +27,6 @@ SLOW = {
     "timeout__spins_on_another_thread",
 }
 HONEST = sorted((kernels_folder() or Path("no kernels")).glob("*/*.py"))
-SAMPLE = {"1_012", "1_019", "1_023", "1_047", "1_051", "1_089", "1_094", "2_014"}  # one task of each family
 DEFAULT_TASK = "1_019"  # of candidates too broken to name one
 
 # Endless programs are judged with less patience than the defaults, so that the tests end.
@@ -168,25 +167,27 @@ def test_a_completion_without_exactly_one_program_is_no_program(completion, judg
     assert (verdict.outcome, verdict.program_sha256) == (Outcome.NO_PROGRAM, "")
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in HONEST if p.parent.name in SAMPLE], ids=lambda p: f"{p.parent.name}-{p.stem}"
-)
-def test_an_honest_program_of_each_family_is_right(path, judge, rates):
-    assert honest(path, judge, rates, timing=False).ok
+def program_id(path):
+    return f"{path.parent.name}-{path.stem}"
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("path", HONEST, ids=program_id)
+def test_an_honest_program_is_right(path, judge, rates):
+    honest(path, judge, rates, timing=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", HONEST, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_every_honest_program_is_ok(path, judge, rates):
-    assert honest(path, judge, rates, timing=True).ok
+@pytest.mark.parametrize("path", HONEST, ids=program_id)
+def test_an_honest_program_is_ok_once_timed(path, judge, rates):
+    honest(path, judge, rates, timing=True)
 
 
 def honest(path, judge, rates, timing):
-    """The verdict on a program of kernels/; AssertionError that shows it where it is not ok."""
+    """AssertionError that shows the verdict where it is not ok."""
     verdict = judge.check(read_program(path), catalog.get(path.parent.name), timing=timing)
     count(rates, "honest programs passed", verdict.ok)
     assert verdict.ok, block(str(path), verdict)
-    return verdict
 
 
 def test_every_outcome_a_program_can_cause_on_cpu_has_a_candidate():

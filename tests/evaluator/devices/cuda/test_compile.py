@@ -37,6 +37,7 @@ def plan_of(path):
     return trace(path.read_text(), inputs, run.abstract(task, "cpu"), LIMITS, parameters)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_program_of_kernels_compiles(compiler, path):
     plan = plan_of(path)

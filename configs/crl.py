@@ -52,6 +52,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # Who writes
     config.policy = SECTIONS["policy"]()
+    config.mesh = SECTIONS["mesh"]()
 
     # exemplars: which earlier programs a prompt shows
     config.exemplars = ConfigDict()

@@ -13,11 +13,22 @@ def policy() -> ConfigDict:
     """Who writes: the embedded SmolLM2-135M-Instruct and the adapter that stage 1 made."""
     section = ConfigDict()
     section.gguf = ""  # path of another GGUF file
+    section.parameters = ""  # folder `model` of a run with learn.full, whose values replace the file's
     section.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
     section.rank = 16
     section.targets = ("q", "k", "v", "o", "gate", "up", "down")
     section.rollout_dtype = "float32"  # bfloat16 where the hardware has it: GPU, TPU, AVX-512 with bf16
     section.update_dtype = "float32"
+    return section
+
+
+def mesh() -> ConfigDict:
+    """How the policy is divided over devices; all 1: one device. One may be -1: as many as there are (docs/mesh.md)."""
+    section = ConfigDict()
+    section.data = 1  # repeats the policy, divides the prompts of an iteration
+    section.fsdp = 1  # divides both
+    section.tensor = 1  # divides heads, inner widths and the vocabulary
+    section.expert = 1  # divides the experts of a mixture
     return section
 
 

@@ -41,6 +41,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # Who writes
     config.policy = SECTIONS["policy"]()
+    config.mesh = SECTIONS["mesh"]()
 
     # prompt and rollout: no exemplars in this stage
     config.rollout = SECTIONS["rollout"](prompt_tokens=1024, temperature=1.0)

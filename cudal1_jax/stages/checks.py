@@ -10,7 +10,7 @@ from cudal1_jax.policy import gguf, lora, shipped
 from cudal1_jax.policy.decoder import Remat
 from cudal1_jax.report.run_directory import RunError
 from cudal1_jax.stages import objective, pools, setup
-from cudal1_jax.stages.policy import SHIPPED, missing_files
+from cudal1_jax.stages.policy import PARAMETERS, SHIPPED, missing_files
 from evaluator.judge import doctor
 from evaluator.judge.ladder import DEVICES
 from evaluator.records import Mode
@@ -36,6 +36,7 @@ def check(config: ConfigDict) -> None:
         _at_least_1("config.iterations", config.iterations)
         _check_judging(config)
         _check_sampling(config)
+        _check_mesh(config)
         _check_learning(config)
 
 
@@ -46,6 +47,8 @@ def _check_policy(config: ConfigDict) -> None:
     if path is None:
         with missing_files("config.policy.gguf"):
             gguf.embedded_path()
+    if config.policy.parameters and not (Path(config.policy.parameters) / PARAMETERS).is_file():
+        raise RunError(f"config.policy.parameters: no {PARAMETERS} in {config.policy.parameters}")
     adapter = Path(config.policy.adapter)
     if config.policy.adapter == SHIPPED and not shipped.available():
         raise RunError(
@@ -105,6 +108,18 @@ def _check_sampling(config: ConfigDict) -> None:
     setup.sampling_options(config, stop_ids=())
     if "exemplars" in config:
         setup.select(config)
+
+
+def _check_mesh(config: ConfigDict) -> None:
+    for axis, size in config.mesh.items():
+        if size != -1 and size < 1:
+            raise RunError(f"config.mesh.{axis}: seen {size}, expected at least 1, or -1 for what is left")
+    parts = config.mesh.data * config.mesh.fsdp
+    if parts > 0 and config.rollout.prompts % parts:
+        raise RunError(
+            f"config.rollout.prompts: {config.rollout.prompts} prompts do not divide by the {parts} parts of the mesh"
+            " (data x fsdp): make it a multiple"
+        )
 
 
 def _check_learning(config: ConfigDict) -> None:

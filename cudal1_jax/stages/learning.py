@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from ml_collections import ConfigDict
-from safetensors.flax import save_file
 
 from cudal1_jax.contrastive import reward
 from cudal1_jax.contrastive.records import Prompt, Sample
@@ -18,13 +17,13 @@ from cudal1_jax.learn import batch, losses, step, values, work
 from cudal1_jax.learn.batch import Completions, Prompts
 from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
-from cudal1_jax.policy import lora
+from cudal1_jax.policy import lora, sharding
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunDirectory
 from cudal1_jax.stages.judging import Bench
 from cudal1_jax.stages.objective import Advantage
-from cudal1_jax.stages.policy import Policy
+from cudal1_jax.stages.policy import Policy, save_parameters
 from evaluator.records import Verdict
 
 Learn = Callable[[TrainState, Sequence[Prompt], Sequence[Sample], Sequence[float]], tuple[TrainState, dict[str, float]]]
@@ -55,7 +54,11 @@ def build(
     Prompts, and the packed completions of a micro-batch, are padded to multiples of their buckets, in tokens, so that
     few shapes are compiled; a completion has at most `completion_tokens`.
     """
-    update = step.make_update(objective, optimizer)
+    mesh = sharding.mesh_of(policy.params)
+    parts = 1 if mesh is None else sharding.rows(mesh)  # prompts that are encoded at a time
+    trainable = trainable if mesh is None else sharding.place_whole(trainable, mesh)
+    divided = None if mesh is None else jax.tree.map(lambda x: x.sharding, trainable)
+    update = step.make_update(objective, optimizer, divided)
     full = not isinstance(values.actor_of(trainable), Adapter)
     pace = progress.Pace("updating", "token")
 
@@ -98,10 +101,12 @@ def build(
         tokens = int(np.sum(shared.lengths) + np.sum(rows.mask))
         lengths = np.asarray(rows.mask).sum(axis=1).reshape(len(prompts), -1)
         flops = work.update_flops(policy.config, shared.lengths.tolist(), lengths.tolist(), full=full)
-        with pace.working(epochs * tokens):
+        with pace.working(epochs * tokens), sharding.on(mesh):
             shared, rows = batch.split(
-                shared, rows, slices=len(prompts), micro_batches=micro_batches, bucket=completion_bucket
+                shared, rows, slices=len(prompts) // parts, micro_batches=micro_batches, bucket=completion_bucket
             )
+            if mesh is not None:
+                shared, rows = sharding.place_rows(shared, mesh, axis=1), sharding.place_rows(rows, mesh, axis=2)
             rows = scored(state, shared, rows)
             for _ in range(epochs):
                 state, metrics = update(state, policy.params, shared, rows)
@@ -128,9 +133,10 @@ def reason_to_stop(config: ConfigDict, directory: RunDirectory, step: int, learn
     """
     loss, norm = learnt.get("learn/loss", 0.0), learnt.get("learn/grad_norm", 0.0)
     entropy, floor = learnt.get("learn/entropy", math.inf), config.learn.entropy_floor
+    whole, adapter = f"parameters={directory.model} --config.policy.adapter=", f"adapter={directory.adapter}"
     kept = (
         "What was learnt before is saved: the same command goes on from there, and a run of another name begins with it"
-        f" by --config.policy.adapter={directory.adapter}"
+        f" by --config.policy.{whole if config.learn.full else adapter}"
     )
     if not (math.isfinite(loss) and math.isfinite(norm)):
         return (
@@ -152,8 +158,7 @@ def save(directory: RunDirectory, policy: Policy, trainable: Any) -> None:
     if isinstance(actor, Adapter):
         lora.save(directory.adapter, actor, policy.base_model)
     else:
-        directory.model.mkdir(exist_ok=True)
-        save_file(actor, directory.model / "parameters.safetensors")
+        save_parameters(directory.model, actor)
 
 
 def keep(

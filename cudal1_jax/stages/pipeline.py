@@ -1,7 +1,6 @@
 """Runs the stage that a config names, or all three in order, each with the adapter that the one before it made."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from ml_collections import ConfigDict
 
@@ -36,13 +35,15 @@ def _run_judged(stage: Callable, config: ConfigDict, directory: RunDirectory, no
 
 def _run_all(config: ConfigDict, directory: RunDirectory, now: Callable[[], float]) -> None:
     """Each stage has a folder of its own within the run; the run's summary is that of the last one."""
-    previous: Path | None = None
+    previous: RunDirectory | None = None
     for name in STAGES:
         stage_config = ConfigDict(config[name])
         if previous is not None:
-            stage_config.policy.adapter = str(previous)
+            stage_config.policy.adapter = str(previous.adapter)
+            if previous.model.exists():  # all parameters were trained, the adapter merged in
+                stage_config.policy.parameters, stage_config.policy.adapter = str(previous.model), ""
         part = run_directory.open_run(directory.path / name, stage_config.to_dict())
         if not part.is_finished():
             run(stage_config, part, now=now, started_s=now())
-        previous = part.adapter
+        previous = part
     write_whole(directory.summary, [part.summary.read_text(encoding="utf-8")])

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
+from safetensors import SafetensorError
+from safetensors.flax import load_file, save_file
 
-from cudal1_jax.policy import gguf, lora, shipped, tokenizer
+from cudal1_jax.policy import gguf, lora, parameters, prepared, sharding, shipped, tokenizer
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import Params
@@ -17,6 +20,7 @@ from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
 
 SHIPPED = "shipped"
+PARAMETERS = "parameters.safetensors"  # in the folder `model` of a run that trains all parameters, by our names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Policy:
 def load(
     *,
     gguf_path: str,
+    parameters_folder: str = "",
     adapter: str,
     rank: int,
     targets: tuple[str, ...],
@@ -43,10 +48,13 @@ def load(
 ) -> Policy:
     """Read base and adapter. `gguf_path` "": the embedded model; `adapter`: "shipped", a folder, or "" for a new one.
 
+    `parameters_folder`: what a run with `learn.full` left, in the place of the base's own; "": none.
     RunError, with the cure, where a file is missing or does not fit.
     """
     with missing_files("config.policy"), progress.Pace("loading", "MB").working(_megabytes(gguf_path)):
         config, params = gguf.load(_path(gguf_path), jnp.dtype(update_dtype))
+        if parameters_folder:
+            params = load_parameters(Path(parameters_folder), config, jnp.dtype(update_dtype))
         return Policy(
             config=config,
             params=params,
@@ -55,6 +63,38 @@ def load(
             adapter=_adapter(adapter, config, rank, targets, seed),
             base_model=Path(gguf_path).stem if gguf_path else gguf.BASE_MODEL,
         )
+
+
+def load_shape(gguf_path: str) -> DecoderConfig:
+    """The shape alone. RunError as `load`."""
+    with missing_files("config.policy.gguf"):
+        return prepared.facts(gguf.locate(_path(gguf_path))).config
+
+
+def divided(loaded: Policy, mesh: Mesh) -> Policy:
+    """The policy with its arrays divided over a mesh."""
+    return dataclasses.replace(
+        loaded,
+        params=sharding.place(loaded.config, loaded.params, mesh),
+        rollout_params=sharding.place(loaded.config, loaded.rollout_params, mesh),
+        adapter=sharding.place_adapter(loaded.config, loaded.adapter, mesh),
+    )
+
+
+def save_parameters(folder: Path, params: Params) -> None:
+    """Write all parameters, as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(params, folder / PARAMETERS)
+
+
+def load_parameters(folder: Path, config: DecoderConfig, dtype: jnp.dtype) -> Params:
+    """What `save_parameters` wrote. FileNotFoundError, or ValueError where it is damaged or of another shape."""
+    try:
+        params = {name: leaf.astype(dtype) for name, leaf in load_file(folder / PARAMETERS).items()}
+    except SafetensorError as error:
+        raise ValueError(f"{folder / PARAMETERS} cannot be read ({error}): make or copy it anew") from error
+    parameters.check(config, params)
+    return params
 
 
 def load_tokenizer(gguf_path: str) -> Tokenizer:

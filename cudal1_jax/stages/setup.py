@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from cudal1_jax.contrastive import exemplars
@@ -16,7 +17,7 @@ from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn import objectives, optimizer, values
 from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
-from cudal1_jax.policy import lora
+from cudal1_jax.policy import lora, sharding
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
@@ -114,8 +115,10 @@ def load_policy(config: ConfigDict) -> Policy:
 
     Where all parameters are trained they are float32, and the update casts them.
     """
-    return policy.load(
+    devices = mesh(config)  # refused before anything is loaded
+    loaded = policy.load(
         gguf_path=config.policy.gguf,
+        parameters_folder=config.policy.parameters,
         adapter=config.policy.adapter,
         rank=config.policy.rank,
         targets=tuple(config.policy.targets),
@@ -123,6 +126,18 @@ def load_policy(config: ConfigDict) -> Policy:
         rollout_dtype=config.policy.get("rollout_dtype", config.policy.update_dtype),
         update_dtype="float32" if "learn" in config and config.learn.full else config.policy.update_dtype,
     )
+    return loaded if devices is None else policy.divided(loaded, devices)
+
+
+def mesh(config: ConfigDict) -> Mesh | None:
+    """The devices that a config's policy is divided over, None for one. RunError: there are no such devices."""
+    sizes = dict(config.get("mesh", {}))
+    if all(size == 1 for size in sizes.values()):
+        return None
+    try:
+        return sharding.mesh(sizes)
+    except ValueError as error:
+        raise RunError(f"config.mesh: {error}") from error
 
 
 def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.SamplingOptions:

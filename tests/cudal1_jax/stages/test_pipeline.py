@@ -60,6 +60,22 @@ def test_each_stage_begins_with_the_adapter_of_the_one_before(begun, tmp_path):
     assert json.loads(directory.summary.read_text())["config"] == "crl"
 
 
+def test_a_stage_that_trained_all_parameters_hands_these_on(begun, tmp_path, monkeypatch):
+    genuine, seen = pipeline.self_supervised.run, []
+
+    def full(config, directory, **parts):
+        directory.model.mkdir()
+        genuine(config, directory, **parts)
+
+    monkeypatch.setattr(pipeline.self_supervised, "run", full)
+    monkeypatch.setattr(pipeline.contrastive, "run", lambda config, directory, **parts: seen.append(config.policy))
+    with pytest.raises(FileNotFoundError):  # nobody wrote the last summary
+        run(tmp_path / "p", page())
+    assert [(policy.parameters, policy.adapter) for policy in seen] == [
+        (str(tmp_path / "p" / "self_supervised" / "model"), "")
+    ]
+
+
 def test_a_pipeline_goes_on_after_the_stages_that_have_ended(begun, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Test settings: strict JAX promotion, eight simulated CPU devices, markers that skip with a printed reason or rotate."""
+"""Test settings: strict JAX promotion, eight simulated CPU devices, markers that skip with a reason or rotate."""
 
 import datetime
 import importlib.util

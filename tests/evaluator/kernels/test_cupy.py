@@ -32,7 +32,7 @@ def named(value):
 
 
 def values(path, specs, arrays):
-    """What `forward` of a program gives; it takes more than twelve parameters as a dict, as the evaluator gives them."""
+    """What `forward` of a program gives; more than twelve parameters come as a dict, as in the evaluator."""
     parameters = {spec.name: array for spec, array in zip(specs, arrays, strict=True) if spec.parameter}
     given = arrays if len(parameters) <= 12 else [*arrays[: -len(parameters)], parameters]
     return runpy.run_path(str(path))["forward"](*given)

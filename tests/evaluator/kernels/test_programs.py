@@ -1,4 +1,4 @@
-"""Programs in kernels/ are traced at every size of their task, are documented, and none of a task is a copy of another."""
+"""Programs in kernels/ are traced at every size of their task and documented; none of a task is a copy of another."""
 
 import pathlib
 

@@ -51,7 +51,7 @@ def contests(seed: int, kernels: Path, per_task: int, fits: Fits) -> list[Contes
     """`per_task` contests for every task of `kernels/` that is not kept out and has a program short enough."""
     made: list[Contest] = []
     for folder in sorted(path.parent for path in kernels.glob("*/plain.py")):
-        if folder.name in canonical.REAL.values():
+        if folder.name in canonical.KEPT_OUT:
             continue
         for number in range(per_task):
             rng = Random(f"{seed} kernels {folder.name} {number}")

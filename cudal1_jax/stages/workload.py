@@ -9,7 +9,7 @@ import grain
 from cudal1_jax.report.run_directory import RunError
 from evaluator.judge.baseline import PLAIN
 from evaluator.judge.seeds import derive
-from evaluator.tasks import catalog
+from evaluator.tasks import catalog, split
 from evaluator.tasks.task import Task
 
 
@@ -40,19 +40,23 @@ def named_tasks(ids: Sequence[str], kernels: Path) -> dict[str, Task]:
 def short_tasks(
     level: int, families: Collection[str], plain_tokens: int, kernels: Path, count: Callable[[str], int]
 ) -> dict[str, Task]:
-    """Every task of `level` and `families` whose plain program has at most `plain_tokens` tokens. RunError: none is."""
+    """Every task of `level` and `families` whose plain program has at most `plain_tokens` tokens. RunError: none is.
+
+    Held-out tasks are not among them: a run works on one of these only where its config names it.
+    """
     tasks = {
         name: task
         for name, task in catalog.TASKS.items()
         if name.startswith(f"{level}_")
         and task.family in families
+        and not split.held_out(task)
         and (kernels / name / PLAIN).is_file()
         and count((kernels / name / PLAIN).read_text(encoding="utf-8")) <= plain_tokens
     }
     if not tasks:
         raise RunError(
-            f"no task of level {level} and of {', '.join(families)} has a plain program of at most {plain_tokens}"
-            f" tokens in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in"
+            f"no training task of level {level} and of {', '.join(families)} has a plain program of at most"
+            f" {plain_tokens} tokens in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in"
             " config.tasks"
         )
     return tasks

@@ -5,6 +5,7 @@ import pytest
 
 from cudal1_jax.corpus import canonical, elementwise, families, workload
 from cudal1_jax.corpus.workload import Workload
+from evaluator.tasks import split
 from evaluator.tasks.catalog import TASKS
 
 REAL = ("1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014")
@@ -34,7 +35,7 @@ def ranks_of(task) -> tuple[int, ...]:
 
 
 def test_no_example_has_the_text_of_a_real_task():
-    real = {shape_of(TASKS[name].source_at("cpu"), ranks_of(TASKS[name])) for name in REAL}
+    real = {shape_of(TASKS[name].source_at("cpu"), ranks_of(TASKS[name])) for name in canonical.REAL.values()}
     rng = Random(3)
     workloads = [families.draw(rng, (4_000, 40_000)) for _ in range(4_000)]
     texts = [(shape_of(each.task.source, ranks_of(each.task)), each) for each in workloads]
@@ -45,7 +46,14 @@ def test_no_example_has_the_text_of_a_real_task():
 
 
 def test_every_real_task_is_named():
-    assert set(canonical.REAL.values()) == set(REAL)
+    assert set(canonical.REAL.values()) == {*REAL, "1_005", "1_024", "1_052", "1_088"}
+
+
+def test_what_the_generator_draws_of_the_held_out_tasks_is_kept_out():
+    """All that are elementwise, row-wise, reductions, losses or scalings."""
+    families = ("elementwise", "rowwise", "reduction", "loss", "matmul", "scan")
+    drawn = {task_id for task_id in split.HELD_OUT if TASKS[task_id].family in families}
+    assert drawn <= set(canonical.REAL.values())
 
 
 def make(family: str, *words: str) -> Workload:

@@ -8,7 +8,7 @@ from cudal1_jax.stages import workload
 
 @pytest.fixture
 def kernels(tmp_path):
-    for task, words in {"1_019": 10, "1_023": 30, "2_014": 10}.items():
+    for task, words in {"1_019": 10, "1_020": 10, "1_023": 30, "1_039": 30, "2_012": 10}.items():
         (tmp_path / task).mkdir()
         (tmp_path / task / "plain.py").write_text("word " * words)
         (tmp_path / task / "notes.md").write_text("no program")
@@ -22,10 +22,15 @@ def count(text):
 
 def test_short_tasks_are_those_of_the_level_whose_plain_program_is_short(kernels):
     every = ("elementwise", "rowwise", "chain")
-    assert list(workload.short_tasks(1, every, 30, kernels, count)) == ["1_019", "1_023"]
-    assert list(workload.short_tasks(1, every, 29, kernels, count)) == ["1_019"]
-    assert list(workload.short_tasks(2, every, 29, kernels, count)) == ["2_014"]
-    assert list(workload.short_tasks(1, ("rowwise",), 30, kernels, count)) == ["1_023"]
+    assert list(workload.short_tasks(1, every, 30, kernels, count)) == ["1_020", "1_039"]
+    assert list(workload.short_tasks(1, every, 29, kernels, count)) == ["1_020"]
+    assert list(workload.short_tasks(2, every, 29, kernels, count)) == ["2_012"]
+    assert list(workload.short_tasks(1, ("rowwise",), 30, kernels, count)) == ["1_039"]
+
+
+def test_a_held_out_task_is_worked_on_only_where_it_is_named(kernels):
+    assert "1_019" not in workload.short_tasks(1, ("elementwise",), 30, kernels, count)
+    assert list(workload.named_tasks(["1_019"], kernels)) == ["1_019"]
 
 
 def test_a_level_without_short_tasks_says_which_values_to_change(kernels):

@@ -56,8 +56,8 @@ def short_tasks(
     if not tasks:
         raise RunError(
             f"no training task of level {level} and of {', '.join(families)} has a plain program of at most"
-            f" {plain_tokens} tokens in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name tasks in"
-            " config.tasks"
+            f" {plain_tokens} tokens in {kernels}: raise config.task_plain_tokens, add to config.task_families, or name"
+            " tasks in config.tasks"
         )
     return tasks
 

@@ -174,10 +174,11 @@ def _frozen_forward(
 
     dH / d logit_v = -p_v (log p_v + H).
     """
-    logprobs = jax.nn.log_softmax(_logits(hidden, table, temperature))
-    probabilities = jnp.exp(logprobs)
-    chosen = jnp.take_along_axis(logprobs, targets[:, None], axis=1)[:, 0]
-    entropy = -jnp.sum(probabilities * logprobs, axis=1)
+    logits = _logits(hidden, table, temperature)
+    log_normaliser = jax.nn.logsumexp(logits, axis=1)
+    probabilities = jnp.exp(logits - log_normaliser[:, None])
+    chosen = jnp.take_along_axis(logits, targets[:, None], axis=1)[:, 0] - log_normaliser
+    entropy = log_normaliser - jnp.sum(probabilities * logits, axis=1)
 
     def rows(weights: jax.Array) -> jax.Array:
         return jnp.einsum("tv,vd->td", weights.astype(table.dtype), table, preferred_element_type=jnp.float32)
@@ -185,7 +186,7 @@ def _frozen_forward(
     of_chosen = (table[targets].astype(jnp.float32) - rows(probabilities)) / temperature
     of_entropy = None
     if entropy_gradient:
-        of_entropy = -rows(probabilities * (logprobs + entropy[:, None])) / temperature
+        of_entropy = -rows(probabilities * (logits + (entropy - log_normaliser)[:, None])) / temperature
     derivatives = jax.tree.map(lambda x: x.astype(hidden.dtype), (of_chosen, of_entropy))
     return TokenScores(chosen, entropy), derivatives
 

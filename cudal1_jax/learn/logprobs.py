@@ -145,8 +145,22 @@ def next_token_logprobs(
     return token_scores(hidden, table, targets, mask, chunk=chunk, table_is_trained=table_is_trained).logprobs
 
 
-def _logits(hidden: jax.Array, table: jax.Array, temperature: float) -> jax.Array:
-    return jnp.einsum("td,vd->tv", hidden, table, preferred_element_type=jnp.float32) / temperature
+class _Softmax(NamedTuple):
+    """The distributions of one chunk of C tokens."""
+
+    scores: TokenScores  # [C]
+    logits: jax.Array  # [C, V] float32
+    log_normaliser: jax.Array  # [C, 1]
+    probabilities: jax.Array  # [C, V]
+
+
+def _softmax(hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float) -> _Softmax:
+    logits = jnp.einsum("td,vd->tv", hidden, table, preferred_element_type=jnp.float32) / temperature
+    log_normaliser = jax.nn.logsumexp(logits, axis=1, keepdims=True)
+    probabilities = jnp.exp(logits - log_normaliser)
+    chosen = jnp.take_along_axis(logits, targets[:, None], axis=1) - log_normaliser
+    entropy = log_normaliser[:, 0] - jnp.sum(probabilities * logits, axis=1)
+    return _Softmax(TokenScores(chosen[:, 0], entropy), logits, log_normaliser, probabilities)
 
 
 @functools.partial(jax.checkpoint, static_argnums=(3, 4))
@@ -154,17 +168,15 @@ def _trained_scores(
     hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float, entropy_gradient: bool
 ) -> TokenScores:
     """Scores [C] of one chunk: hidden [C, D], targets [C]."""
-    logprobs = jax.nn.log_softmax(_logits(hidden, table, temperature))
-    entropy = -jnp.sum(jnp.exp(logprobs) * logprobs, axis=1)
-    chosen = jnp.take_along_axis(logprobs, targets[:, None], axis=1)[:, 0]
-    return TokenScores(chosen, entropy if entropy_gradient else jax.lax.stop_gradient(entropy))
+    logprobs, entropy = _softmax(hidden, table, targets, temperature).scores
+    return TokenScores(logprobs, entropy if entropy_gradient else jax.lax.stop_gradient(entropy))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _frozen_scores(
     hidden: jax.Array, table: jax.Array, targets: jax.Array, temperature: float, entropy_gradient: bool
 ) -> TokenScores:
-    return _trained_scores(hidden, table, targets, temperature, entropy_gradient)
+    return _softmax(hidden, table, targets, temperature).scores
 
 
 def _frozen_forward(
@@ -174,11 +186,7 @@ def _frozen_forward(
 
     dH / d logit_v = -p_v (log p_v + H).
     """
-    logits = _logits(hidden, table, temperature)
-    log_normaliser = jax.nn.logsumexp(logits, axis=1)
-    probabilities = jnp.exp(logits - log_normaliser[:, None])
-    chosen = jnp.take_along_axis(logits, targets[:, None], axis=1)[:, 0] - log_normaliser
-    entropy = log_normaliser - jnp.sum(probabilities * logits, axis=1)
+    scores, logits, log_normaliser, probabilities = _softmax(hidden, table, targets, temperature)
 
     def rows(weights: jax.Array) -> jax.Array:
         return jnp.einsum("tv,vd->td", weights.astype(table.dtype), table, preferred_element_type=jnp.float32)
@@ -186,9 +194,9 @@ def _frozen_forward(
     of_chosen = (table[targets].astype(jnp.float32) - rows(probabilities)) / temperature
     of_entropy = None
     if entropy_gradient:
-        of_entropy = -rows(probabilities * (logits + (entropy - log_normaliser)[:, None])) / temperature
+        of_entropy = -rows(probabilities * (logits - log_normaliser + scores.entropy[:, None])) / temperature
     derivatives = jax.tree.map(lambda x: x.astype(hidden.dtype), (of_chosen, of_entropy))
-    return TokenScores(chosen, entropy), derivatives
+    return scores, derivatives
 
 
 def _frozen_backward(

@@ -14,8 +14,8 @@ FOLDER = pathlib.Path(__file__).parents[3] / "kernels"
 PROGRAMS = sorted(FOLDER.glob("*/*.py"))
 REQUIRED = ["1_001", "1_004", "1_012", "1_019", "1_023", "1_026", "1_040", "1_047", "1_051", "1_089", "1_094", "2_014"]
 LARGE = Limits(memory_bytes=64 << 30)  # benchmark sizes, traced and never allocated
-# Characters of a plain program by level: at most 650 tokens of the embedded model. Models take a kernel for each kind of
-# their layers, so twice as many, and no run of that policy works on them.
+# Characters of a plain program by level: at most 650 tokens of the embedded model. Models take a kernel for each kind
+# of their layers, so twice as many, and no run of that policy works on them.
 LONGEST = {"1": 1300, "2": 1300, "3": 2600}
 REWORDED = {"1_012"}  # tasks whose text at kb_v0 is another one for the same function
 

@@ -6,7 +6,6 @@ import runpy
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -66,15 +65,15 @@ REFERENCES = [x if x in FIRST else pytest.param(x, marks=pytest.mark.slow) for x
 
 
 @pytest.mark.parametrize("task_id", REFERENCES)
-def test_a_reference_runs_on_the_device(cupy_nn, on_device, task_id):
+def test_a_reference_runs_on_the_device(cupy_nn, in_jax, on_device, task_id):
     """Text, operators and kernels together, beside the same text in JAX."""
     task = catalog.TASKS[task_id]
     arrays = draw(task, "cpu", seed=5)
-    (expected,) = run.run(task.source, jax_nn, [jnp.asarray(array) for array in arrays])
+    (expected,) = in_jax(task.source, arrays)
     (seen,) = run.run(task.source, cupy_nn, [on_device(array) for array in arrays])
     assert type(seen) is cupy_nn.array.Array
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(np.asarray(seen), np.asarray(expected), rtol=5e-5, atol=5e-6 * scale)
+    np.testing.assert_allclose(np.asarray(seen), expected, rtol=5e-5, atol=5e-6 * scale)
 
 
 def test_a_convolution_without_cudnn_says_what_to_install(cupy_nn, on_device, monkeypatch):

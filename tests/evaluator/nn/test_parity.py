@@ -74,27 +74,27 @@ def cases(deep):
 
 
 @pytest.mark.parametrize(("task_id", "size", "source"), cases(deep=False))
-def test_a_reference_equals_pytorch(task_id, size, source):
+def test_a_reference_equals_pytorch(in_jax, task_id, size, source):
     arrays = draw(catalog.TASKS[task_id], size, seed=11)
-    seen = run.run(source, jax_nn, [jnp.asarray(array) for array in arrays])
+    seen = in_jax(source, arrays)
     expected = run.run(source, torch_nn, [torch.from_numpy(array) for array in arrays])
     for ours, theirs in zip(seen, expected, strict=True):
         scale = float(theirs.double().abs().max())
         atol = 1e-6 if 0 < scale < 1e-6 else 2e-6 * scale  # the small ones are rounding alone (2_023)
-        np.testing.assert_allclose(np.asarray(ours), theirs.numpy(), rtol=2e-5, atol=atol)
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=2e-5, atol=atol)
         if theirs.dtype == torch.int64:
-            np.testing.assert_array_equal(np.asarray(ours), theirs.numpy())
+            np.testing.assert_array_equal(ours, theirs.numpy())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task_id", "size", "source"), cases(deep=True))
-def test_a_deep_reference_equals_pytorch(task_id, size, source):
+def test_a_deep_reference_equals_pytorch(in_jax, task_id, size, source):
     arrays = [widened(array) for array in draw(catalog.TASKS[task_id], size, seed=11)]
     (expected,) = run.run(source, torch_nn, [torch.from_numpy(array) for array in arrays])
     with jax.enable_x64(True):
-        (seen,) = run.run(source, jax_nn, [jnp.asarray(array) for array in arrays])
-        scale = float(expected.abs().max())
-        np.testing.assert_allclose(np.asarray(seen), expected.numpy(), rtol=1e-9, atol=1e-9 * scale)
+        (seen,) = in_jax(source, arrays)
+    scale = float(expected.abs().max())
+    np.testing.assert_allclose(seen, expected.numpy(), rtol=1e-9, atol=1e-9 * scale)
 
 
 VALUES = pathlib.Path(__file__).parents[2] / "data" / "task_values.json"

@@ -4,11 +4,9 @@ import json
 import pathlib
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluator.nn import jax_nn, run
 from evaluator.tasks import catalog
 from evaluator.tasks.arrays import draw
 
@@ -31,10 +29,9 @@ SHALLOW = [case(task_id, entry) for task_id, entries in STORED.items() if task_i
 
 
 @pytest.mark.parametrize(("task_id", "entry"), SHALLOW)
-def test_a_reference_equals_the_stored_values(task_id, entry):
-    arrays = [jnp.asarray(array) for array in draw(catalog.TASKS[task_id], entry["size"], seed=11)]
-    (output,) = run.run(entry["source"], jax_nn, arrays)
-    flat = np.asarray(output, np.float64).ravel()
+def test_a_reference_equals_the_stored_values(in_jax, task_id, entry):
+    (output,) = in_jax(entry["source"], draw(catalog.TASKS[task_id], entry["size"], seed=11))
+    flat = output.astype(np.float64).ravel()
     picked = np.linspace(0, flat.size - 1, min(64, flat.size)).astype(int)
     assert list(output.shape) == entry["shape"]
     if 0 < entry["norm"] < 1e-12:  # in float64; what float32 gives is rounding too (2_023)
@@ -46,12 +43,12 @@ def test_a_reference_equals_the_stored_values(task_id, entry):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task_id", [task_id for task_id in STORED if task_id in DEEP])
-def test_a_deep_reference_equals_the_stored_values(task_id):
+def test_a_deep_reference_equals_the_stored_values(in_jax, task_id):
     for entry in STORED[task_id]:
         arrays = draw(catalog.TASKS[task_id], entry["size"], seed=11)
         with jax.enable_x64(True):
-            (output,) = run.run(entry["source"], jax_nn, [jnp.asarray(array.astype(np.float64)) for array in arrays])
-        flat = np.asarray(output).ravel()
+            (output,) = in_jax(entry["source"], [array.astype(np.float64) for array in arrays])
+        flat = output.ravel()
         picked = np.linspace(0, flat.size - 1, min(64, flat.size)).astype(int)
         assert list(output.shape) == entry["shape"]
         if 0 < entry["norm"] < 1e-12:  # in float64; what float32 gives is rounding too (2_023)

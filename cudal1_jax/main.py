@@ -1,5 +1,7 @@
 """Train a policy: `python -m cudal1_jax.main --config=configs/crl.py[:smoke] [--run=NAME] [--fresh] [--config.K=V]`.
 
+With --dry_run it trains nothing and says what the run would take of each device's memory.
+
 The same command continues a run that was stopped or killed, and prints the table of one that has finished. Exit code 0:
 finished; 1: the run cannot go on, with the cure on stderr and nothing recorded lost; 2: wrong flags.
 """
@@ -26,6 +28,9 @@ CONFIG = config_flags.DEFINE_config_file("config", help_string="page of configs/
 RUN = flags.DEFINE_string("run", None, "name of the run; default: the config's name")
 RUNS = flags.DEFINE_string("runs", "runs", "folder that holds the runs")
 FRESH = flags.DEFINE_bool("fresh", False, "set an earlier run of this name aside and begin again")
+DRY_RUN = flags.DEFINE_bool("dry_run", False, "print what the run would take of each device's memory, and end")
+MEMORY_GB = flags.DEFINE_float("memory_gb", 80.0, "of a device, for --dry_run", lower_bound=0.0)
+TOPOLOGY = flags.DEFINE_string("topology", "", "of a TPU, as v5e:4x4, for --dry_run; needs libtpu and no TPU")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -39,6 +44,8 @@ def main(argv: Sequence[str]) -> None:
         _fail(2, f"--run={name}: a run's name is a folder's, without slashes and not beginning with a dot")
     path = Path(RUNS.value) / name
     try:
+        if DRY_RUN.value:
+            sys.exit(dry_run(CONFIG.value))
         print(train(CONFIG.value, path, fresh=FRESH.value, started_s=started_s))
     except (RunError, StoreError) as error:
         _fail(1, str(error))
@@ -70,6 +77,18 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
         left = _left(config, directory)
         note = f"\nstopped at its time limit, {left} iterations before the end: the same command goes on"
         return summary.table(summary.load(directory)) + (note if left else "")
+
+
+def dry_run(config: ConfigDict) -> int:
+    """Prints a table of bytes on each device of the config's mesh. Exit code 0: the run fits there, 1: it does not."""
+    from cudal1_jax.stages import checks, dry_run, policy
+
+    checks.check(config)
+    dry_run.simulate()
+    model = policy.load_shape(config.policy.gguf)
+    text, fits = dry_run.run(config, model, topology=TOPOLOGY.value, bytes_per_device=int(MEMORY_GB.value * 1e9))
+    print(text)
+    return 0 if fits else 1
 
 
 def _keep_compiled() -> None:

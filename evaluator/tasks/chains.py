@@ -70,8 +70,9 @@ def matmul_dropout_mean_softmax(nn, x, kept, matmul_weight, matmul_bias):
     return nn.softmax(nn.mean(x, dim=1, keepdim=True), dim=1)
 
 
-def with_dropout(x: Array, outputs: int) -> tuple[Array, ...]:
+def with_dropout(drawn: tuple[Array, ...], outputs: int) -> tuple[Array, ...]:
     """Rows, which outputs of the layer dropout keeps (four in five), and the layer's arrays."""
+    (x,) = drawn
     rows, inputs = x.shape
     kept = Array("kept", (rows, outputs), dtype="bool", init="integers(0,5)")
     return (x, kept, *layer("matmul", (outputs, inputs)))
@@ -131,9 +132,9 @@ MATMUL_DROPOUT_SOFTMAX = chain(
     "Matmul_Dropout_Softmax",
     matmul_dropout_softmax,
     {
-        "cpu": with_dropout(*uniform(x=(100, 250)), outputs=200),
-        "kb": with_dropout(*uniform(x=(128, 16384)), outputs=16384),
-        "kb_v0": with_dropout(*normal(x=(128, 100)), outputs=50),
+        "cpu": with_dropout(uniform(x=(100, 250)), outputs=200),
+        "kb": with_dropout(uniform(x=(128, 16384)), outputs=16384),
+        "kb_v0": with_dropout(normal(x=(128, 100)), outputs=50),
     },
     version0=matmul_dropout_mean_softmax,
     precision="fp32",

@@ -39,8 +39,9 @@ def triplets(shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     return scaled, Array("positive", shape), Array("negative", shape)
 
 
-def logits_and_classes(logits: Array) -> tuple[Array, Array]:
+def logits_and_classes(drawn: tuple[Array, ...]) -> tuple[Array, Array]:
     """Logits [B, C], and a class for each of their rows."""
+    (logits,) = drawn
     rows, classes = logits.shape
     return logits, Array("targets", (rows,), dtype="int64", init=f"integers(0,{classes})")
 
@@ -50,9 +51,9 @@ def probabilities(shape: tuple[int, int], p: str, q: str) -> tuple[Array, Array]
     return Array("predictions", shape, init=f"softmax({p})"), Array("targets", shape, init=f"softmax({q})")
 
 
-def labelled(predictions: Array, labels: tuple[int, ...]) -> tuple[Array, Array]:
+def labelled(predictions: tuple[Array, ...], labels: tuple[int, ...]) -> tuple[Array, ...]:
     """Predictions, and labels 1 and -1 that broadcast over them."""
-    return predictions, Array("targets", labels, init="sign(uniform(-1,1))")
+    return (*predictions, Array("targets", labels, init="sign(uniform(-1,1))"))
 
 
 PAIRS = {
@@ -82,9 +83,9 @@ CROSS_ENTROPY_LOSS = Task(
     family="loss",
     source=forward_text(cross_entropy_loss),
     sizes={
-        "cpu": logits_and_classes(*uniform(predictions=(700, 300))),
-        "kb": logits_and_classes(*uniform(predictions=(32768, 4096))),
-        "kb_v0": logits_and_classes(*normal(predictions=(4096, 10))),
+        "cpu": logits_and_classes(uniform(predictions=(700, 300))),
+        "kb": logits_and_classes(uniform(predictions=(32768, 4096))),
+        "kb_v0": logits_and_classes(normal(predictions=(4096, 10))),
     },
 )
 
@@ -108,9 +109,9 @@ HINGE_LOSS = Task(
     family="loss",
     source=forward_text(hinge_loss),
     sizes={
-        "cpu": labelled(*uniform(predictions=(600, 1000)), (1000,)),
-        "kb": labelled(*uniform(predictions=(32768, 32768)), (32768,)),
-        "kb_v0": labelled(*normal(predictions=(128, 1)), (128, 1)),
+        "cpu": labelled(uniform(predictions=(600, 1000)), (1000,)),
+        "kb": labelled(uniform(predictions=(32768, 32768)), (32768,)),
+        "kb_v0": labelled(normal(predictions=(128, 1)), (128, 1)),
     },
     notes=(
         "Labels belong to columns, except at kb_v0, where the one column has a label for each row.",

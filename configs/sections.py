@@ -41,6 +41,7 @@ def rollout(*, prompt_tokens: int, temperature: float) -> ConfigDict:
     section.prompt_bucket = 128  # prompts are padded to multiples of it, so that few shapes are compiled
     section.completion_tokens = 512
     section.slots = 32  # rows decoded together; where there are more, one takes the slot of another that ends
+    section.int8 = False  # the layers' matrices in eight bits while decoding: docs/rollout.md
     section.temperature = temperature
     section.top_k = 0  # 0: all tokens
     section.top_p = 1.0

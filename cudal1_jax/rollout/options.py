@@ -19,6 +19,7 @@ class SamplingOptions:
     stop_ids: tuple[int, ...] = ()  # a completion ends with the first of these, which is part of it
     prompt_bucket: int = 128  # prompts are padded to multiples of it, so that few programs are compiled
     slots: int = 32  # rows decoded together; the others wait for one of them to end
+    int8: bool = False  # the layers' matrices in eight bits while decoding
 
     def __post_init__(self) -> None:
         if self.temperature < 0:

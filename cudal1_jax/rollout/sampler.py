@@ -14,7 +14,7 @@ import numpy as np
 from cudal1_jax.policy import decode, sharding
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.parameters import Params
-from cudal1_jax.rollout import chunk, schedule
+from cudal1_jax.rollout import chunk, int8, schedule
 from cudal1_jax.rollout.options import SamplingOptions
 from cudal1_jax.rollout.schedule import Schedule
 
@@ -80,6 +80,8 @@ def _sample(
     prompts = [pad_prompt(ids, options.prompt_bucket) for ids in prompt_ids]
     pool = chunk.empty_pool(config, params, shape, max(len(tokens) for tokens in prompts))
     weights = decode.prepare(config, params)
+    if options.int8:
+        weights = int8.quantised(weights)
     state = chunk.empty_state(config, options, shape, pool.last.dtype)
     mesh = sharding.mesh_of(params)
     pool = pool._replace(prompts=sharding.place_cache(pool.prompts, mesh))
@@ -90,7 +92,7 @@ def _sample(
         for place, prompt in rows.fill(step):
             length = np.array([len(prompt_ids[prompt])], np.int32)
             pool = chunk.prefill(config, params, pool, np.int32(place), prompts[prompt][None], length)
-        slots = _slots(rows, numbers, first_sample)
+        slots = slots_of(rows, numbers, first_sample)
         state, drawn = chunk.run(config, options, weights, pool, slots, key, np.int32(step), state)
         _record(done, rows, jax.device_get(drawn))
         step += chunk.CHUNK
@@ -106,7 +108,8 @@ def pad_prompt(ids: Sequence[int], bucket: int) -> np.ndarray:
     return tokens
 
 
-def _slots(rows: Schedule, numbers: np.ndarray, first_sample: int) -> chunk.Slots:
+def slots_of(rows: Schedule, numbers: np.ndarray, first_sample: int) -> chunk.Slots:
+    """What the next chunk draws in each slot; `numbers` [N] are those of the prompts."""
     prompt, sample_number = rows.numbers()
     return chunk.Slots(
         rows=decode.Rows(*(jnp.asarray(x) for x in (*rows.places(), rows.begin))),

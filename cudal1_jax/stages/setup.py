@@ -152,6 +152,7 @@ def sampling_options(config: ConfigDict, stop_ids: tuple[int, ...]) -> sampler.S
             stop_ids=stop_ids,
             prompt_bucket=config.rollout.prompt_bucket,
             slots=config.rollout.slots,
+            int8=config.rollout.int8,
         )
     except ValueError as error:
         raise RunError(f"config.rollout: {error}") from error

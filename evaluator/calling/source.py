@@ -85,7 +85,7 @@ def _task(task: str | Task | None, path: Path | None) -> Task:
     if task is not None:
         return catalog.get(task)
     name = "" if path is None else path.absolute().parent.name
-    if name in catalog.TASKS:
+    if name in catalog.ALL:
         return catalog.get(name)
     where = "a program's text names no task" if path is None else f"{path} lies in no folder named after a task"
     raise ValueError(f"{where}: pass task='1_019', say, or a Task")
@@ -105,7 +105,7 @@ def _verdict(given: str | Path | Verdict | None, path: Path | None, device: str,
 def _cure(path: Path, device: str) -> str:
     """How a program gets its verdict: `verify` takes the task's id from the folder."""
     command = f"`python -m evaluator verify {path} --device={device} --write` makes it"
-    if path.absolute().parent.name in catalog.TASKS:
+    if path.absolute().parent.name in catalog.ALL:
         return command
     return f"move it to a folder that is called as its task (1_019, say); there {command}"
 

@@ -17,14 +17,14 @@ from evaluator.tasks.task import Task
 def known_tasks(tasks_file: Path | None) -> Mapping[str, Task]:
     """The catalog, and the tasks of the user's file."""
     if tasks_file is None:
-        return catalog.TASKS
+        return catalog.ALL
     try:
         own = user.load(tasks_file)
     except (OSError, ValueError) as error:
         raise WrongUse(str(error)) from error
-    if taken := sorted(own.keys() & catalog.TASKS.keys()):
+    if taken := sorted(own.keys() & catalog.ALL.keys()):
         raise WrongUse(f"{tasks_file}: {taken[0]} is a task of the catalog; give yours another id")
-    return {**catalog.TASKS, **own}
+    return {**catalog.ALL, **own}
 
 
 def find_task(task_id: str, tasks: Mapping[str, Task]) -> Task:
@@ -65,7 +65,7 @@ def require(task: Task | None, options: argparse.Namespace) -> None:
     if task is not None:
         require_size(task, options.size)
         require_affordable(task, options)
-        if options.tasks_file is not None and task.id not in catalog.TASKS:
+        if options.tasks_file is not None and task.id not in catalog.ALL:
             _require_outputs(task, options.size)
     reason = doctor.missing_for(options.device, [task] if task else [], options.size)
     if reason is not None:

@@ -1,4 +1,4 @@
-"""Every task of the benchmark that is built so far, by id."""
+"""Every task of the benchmark, by id, and the gradients of some."""
 
 import difflib
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from evaluator.tasks import (
     activations,
     attention,
+    backward,
     causal,
     chains,
     chains_activations,
@@ -300,10 +301,13 @@ TASKS: dict[str, Task] = {
     "3_050": causal.RELU_ATTENTION,
 }
 
+# What can be named: the benchmark's tasks, and the gradients of some, which its counts, sides and figures leave out.
+ALL: dict[str, Task] = {**TASKS, **backward.TASKS}
+
 
 def get(task_id: str) -> Task:
     """The task called `task_id`; an unknown id raises `KeyError` that names close ones."""
-    return find(task_id, TASKS)
+    return find(task_id, ALL)
 
 
 def find(task_id: str, tasks: Mapping[str, Task]) -> Task:

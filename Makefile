@@ -1,7 +1,11 @@
 # One command each: `make run` trains, `make test` tests. Needs python3 >= 3.11, a C++17 compiler and make.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
+# JAX for TPU needs a newer Python than the rest.
+PYTHON_TPU ?= $(shell for p in python3.13 python3.12 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
+TPU_VENV := .venv-tpu
 BIN := $(VENV)/bin
 # The CUDA extra that fits the driver; empty without one. EXTRAS=torch,report adds others.
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p' | head -n1)
@@ -13,7 +17,7 @@ CONFIG ?= configs/crl.py
 
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: install run test test-all bench lint clean
+.PHONY: install run test test-all test-tpu bench lint clean
 
 install: $(VENV)/.installed
 
@@ -33,8 +37,17 @@ run: install
 test: install
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: install $(VENV)/.ray
+test-all: install $(VENV)/.ray test-tpu
 	$(BIN)/python -m pytest
+
+test-tpu: $(if $(PYTHON_TPU),$(TPU_VENV)/.installed)  # compiles for TPU chips; no TPU is needed
+	$(if $(PYTHON_TPU),$(TPU_VENV)/bin/python -m pytest -m tpu,@echo "No Python 3.12 or 3.13 found: tests for TPU are left out")
+
+$(TPU_VENV)/.installed: $(BUILD_INPUTS)
+	test -x $(TPU_VENV)/bin/python || $(PYTHON_TPU) -m venv $(TPU_VENV)
+	$(TPU_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(TPU_VENV)/bin/python -m pip install --quiet --editable '.[dev,tpu]'
+	touch $@
 
 $(VENV)/.ray: $(VENV)/.installed  # large, and needed by some slow tests alone
 	$(BIN)/python -m pip install --quiet --editable '.[ray]'
@@ -50,4 +63,4 @@ lint: install
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TPU_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,8 +16,15 @@ from cudal1_jax.stages.memory import Memory
 
 LARGEST = 4096  # devices of a mesh that is looked for
 
+NO_TPU = {  # what libtpu must be told on a machine that has none
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-16",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+}
+
 PARTS = {
-    "parameters": "{update_dtype} for the update, {rollout_dtype} for the rollout",
+    "parameters": "of the base, for update and rollout",
     "trained": "float32 master values",
     "optimizer": "moments in {moment_dtype}",
     "update": "activations and gradients, while it updates",
@@ -56,6 +63,7 @@ def _devices(topology: str) -> list[jax.Device]:
         return jax.devices()
     from jax.experimental import topologies
 
+    os.environ.update({key: value for key, value in NO_TPU.items() if key not in os.environ})
     try:
         return list(topologies.get_topology_desc(platform="tpu", topology_name=topology).devices)
     except (RuntimeError, ValueError) as error:
@@ -102,11 +110,11 @@ def _smallest(config: ConfigDict, model: DecoderConfig, devices: list[jax.Device
 
 def _table(config: ConfigDict, model: DecoderConfig, mesh: Mesh, found: Memory, topology: str) -> str:
     numbers = sum(math.prod(leaf.shape) for leaf in parameters.abstract(model).values())
-    names = {key: config.policy[key] for key in ("update_dtype", "rollout_dtype")}
-    names["moment_dtype"] = config.learn.moment_dtype
     of = f"TPU {topology}" if topology else "simulated devices; temporaries as the CPU compiler has them"
     lines = [f"{numbers / 1e6:,.0f} M parameters on {_named(mesh.shape)} ({of}); GB on each device:"]
-    lines += [f"  {name:<11}{getattr(found, name) / 1e9:9.3f}  {what.format(**names)}" for name, what in PARTS.items()]
+    lines += [
+        f"  {name:<11}{getattr(found, name) / 1e9:9.3f}  {what.format(**config.learn)}" for name, what in PARTS.items()
+    ]
     return "\n".join([*lines, f"  {'peak':<11}{found.peak / 1e9:9.3f}"])
 
 

@@ -29,7 +29,7 @@ PyTree = Any
 class Memory:
     """Bytes on each device."""
 
-    parameters: int  # as the update and, where its dtype is another, the rollout keep them
+    parameters: int  # as the update, the reference and, where its dtype is another, the rollout keep them
     trained: int  # float32 master values of what is trained: an adapter, or all parameters again
     optimizer: int  # its moments
     update: int  # temporaries of the update: activations and gradients
@@ -52,7 +52,9 @@ def plan(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> Memory:
 
     ValueError where the samples of an iteration cannot be divided over the mesh.
     """
-    params = _parameters(model, jnp.dtype(config.policy.update_dtype), mesh)
+    full = config.learn.full
+    update_dtype = "float32" if full else config.policy.update_dtype  # as `setup.load_policy` has it
+    params = _parameters(model, jnp.dtype(update_dtype), mesh)
     rollout_params = _parameters(model, jnp.dtype(config.policy.rollout_dtype), mesh)
     trainable, divided = _trainable(config, model, mesh)
     optimizer = setup.optimizer_of(config)
@@ -60,26 +62,28 @@ def plan(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> Memory:
     program = step.make_update(setup.objective_of(config, model), optimizer, divided)
     update = _compiled(mesh, program, state, params, *_batch(config, mesh)).memory_analysis()
     cache, decoding = _rollout(config, model, rollout_params, mesh)
-    actor = values.actor_of(trainable)
-    merged = actor if config.learn.full else actor.weights  # what the rollout has a copy of, changed by training
-    other_dtype = config.policy.rollout_dtype != config.policy.update_dtype
+    adapted = {name: params[name] for name in config.policy.targets}
+    drawn_from = rollout_params if full else {name: rollout_params[name] for name in adapted}  # changed by training
+    kept = _bytes(params) + (_bytes(rollout_params) if config.policy.rollout_dtype != update_dtype else 0)
+    if full and config.learn.loss != objective.REINFORCE:
+        kept += _bytes(adapted)  # the reference: the base with the first adapter merged in
     return Memory(
-        parameters=_bytes(params) + (_bytes(rollout_params) if other_dtype else 0),
+        parameters=kept,
         trained=_bytes(trainable),
         optimizer=_bytes(state.optimizer_state),
         update=update.temp_size_in_bytes,
         cache=cache,
-        decoding=decoding + _bytes({name: rollout_params[name] for name in merged}),
+        decoding=decoding + _bytes(drawn_from),
     )
 
 
 def resident_bytes(config: ConfigDict, model: DecoderConfig) -> int:
     """Bytes of what lies in memory between steps, over all devices together; less than `plan` finds on any mesh."""
     numbers = sum(math.prod(leaf.shape) for leaf in parameters.abstract(model).values())
-    dtypes = {config.policy.update_dtype, config.policy.rollout_dtype}
-    frozen = sum(jnp.dtype(dtype).itemsize for dtype in dtypes)
+    dtypes = {"float32" if config.learn.full else config.policy.update_dtype, config.policy.rollout_dtype}
     moments = 2 * jnp.dtype(config.learn.moment_dtype).itemsize
-    return numbers * (frozen + (4 + moments if config.learn.full else 0))
+    trained = 4 + moments if config.learn.full else 0
+    return numbers * (sum(jnp.dtype(dtype).itemsize for dtype in dtypes) + trained)
 
 
 def _parameters(model: DecoderConfig, dtype: jnp.dtype, mesh: Mesh) -> dict[str, jax.ShapeDtypeStruct]:

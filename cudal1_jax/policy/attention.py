@@ -1,4 +1,4 @@
-"""Rotary positions and causal grouped-query attention, on keys and values laid out [B, K, S, d].
+"""Causal grouped-query attention, on keys and values laid out [B, K, S, d].
 
 S lies next to d because decode attention is three to four times faster that way on a CPU than with [B, S, K, d].
 """
@@ -16,7 +16,7 @@ BLOCK = 256  # queries per block; keys after a block are never multiplied, which
 
 
 class KeyValues(NamedTuple):
-    """Keys and values of one layer [B, K, S, d], or of all layers [L, B, K, S, d]."""
+    """Keys and values of one layer [B, K, S, d], or of all layers [L, B, K, S, d]; see `latent` for what it caches."""
 
     k: jax.Array
     v: jax.Array
@@ -29,24 +29,10 @@ class Prefix(NamedTuple):
     lengths: jax.Array  # [N], valid positions of each prompt
 
 
-def rotation(positions: jax.Array, head_size: int, theta: float) -> tuple[jax.Array, jax.Array]:
-    """Cosines and sines [..., d / 2] of the rotary angles, in float32."""
-    frequencies = theta ** (-jnp.arange(0, head_size, 2, dtype=jnp.float32) / head_size)
-    angles = jnp.einsum("...,f->...f", positions.astype(jnp.float32), frequencies)
-    return jnp.cos(angles), jnp.sin(angles)
-
-
-def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
-    """Rotary embedding of x [B, T, heads, d], half-split convention (element i pairs with i + d / 2)."""
-    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-    cos, sin = cos[..., None, :], sin[..., None, :]
-    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1).astype(x.dtype)
-
-
 def causal(q: jax.Array, own: KeyValues, segment_ids: jax.Array | None, prefix: Prefix | None) -> jax.Array:
     """Each position attends to itself, to earlier ones of its segment, and to all of its prompt's prefix.
 
-    q [B, T, H, d], own [B, K, T, d], segment_ids [B, T] (a segment is consecutive) -> [B, T, H, d].
+    q [B, T, H, d], own [B, K, T, d], segment_ids [B, T] (a segment is consecutive) -> [B, T, H, size of a value].
     The prefix is never copied to the rows: rows of a prompt become further queries of one product.
     """
     B, T, H, d = q.shape
@@ -55,7 +41,7 @@ def causal(q: jax.Array, own: KeyValues, segment_ids: jax.Array | None, prefix: 
     visible = _causal_visible(B, T, H // K, segment_ids)
     part = _attend_own(grouped, own, visible, H // K)
     mixed = part.out if prefix is None else blockwise.merge(part, _attend_prefix(grouped, prefix))
-    return mixed.reshape(B, K, T, H // K, d).swapaxes(1, 2).reshape(B, T, H, d)
+    return mixed.reshape(B, K, T, H // K, -1).swapaxes(1, 2).reshape(B, T, H, -1)
 
 
 def _causal_visible(B: int, T: int, R: int, segment_ids: jax.Array | None) -> Visible:
@@ -87,4 +73,4 @@ def _attend_prefix(q: jax.Array, prefix: Prefix) -> Partial:
     last = jnp.broadcast_to(prefix.lengths[:, None].astype(jnp.int32) - 1, (N, together.shape[2]))
     part = blockwise.attend(together, *prefix.keys, Visible(jnp.zeros_like(last), last), TILE)
     out, log_normaliser = (x.reshape(N, K, B // N, M, -1).swapaxes(1, 2) for x in part)
-    return Partial(out.reshape(B, K, M, d), log_normaliser.reshape(B, K, M))
+    return Partial(out.reshape(B, K, M, -1), log_normaliser.reshape(B, K, M))

@@ -37,6 +37,7 @@ def merge(a: Partial, b: Partial) -> jax.Array:
 def attend(q: jax.Array, k: jax.Array, v: jax.Array, visible: Visible, tile: int) -> Partial:
     """Attention of queries [n, K, M, d], scaled already, over keys and values [n, K, S, d]; scores in float32.
 
+    Values may be of another size than keys.
     `tile` is the most queries at a time; fewer where M is no multiple of it.
     """
     M = q.shape[2]
@@ -85,8 +86,8 @@ def _backward(tile: int, kept: tuple, cotangents: tuple[jax.Array, jax.Array]) -
     rows = (visible.first, visible.last)
     tiles = (_cut(q, tile, 2), *(_cut(x, tile, 1) for x in rows))
     tiles = (*tiles, *(_cut(x, tile, 2) for x in (log_normaliser, shift, d_out)))
-    zeros = jnp.zeros(k.shape, jnp.float32)
-    (d_k, d_v), d_q = jax.lax.scan(one, (zeros, zeros), tiles)
+    zeros = (jnp.zeros(k.shape, jnp.float32), jnp.zeros(v.shape, jnp.float32))
+    (d_k, d_v), d_q = jax.lax.scan(one, zeros, tiles)
     return _join(d_q, 2), d_k.astype(k.dtype), d_v.astype(v.dtype), None
 
 

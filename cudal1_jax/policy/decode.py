@@ -8,16 +8,18 @@ began.
 Layers are not scanned: a scan copies each layer's weights and cache before it uses them, a fifth of a step's time.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.policy import attention
+from cudal1_jax.policy import experts, latent, parameters, rope
 from cudal1_jax.policy.attention import KeyValues
 from cudal1_jax.policy.blockwise import MASKED
 from cudal1_jax.policy.config import DecoderConfig
-from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params, unembedding
+from cudal1_jax.policy.norm import rms_norm
+from cudal1_jax.policy.parameters import Params, unembedding
 
 CACHE_BLOCK = 64  # slots read at a time; a layer's block of 8 rows (0.8 MB) stays in the second-level cache
 
@@ -28,7 +30,7 @@ class Weights(NamedTuple):
     embed: jax.Array  # [V, D]
     unembed: jax.Array  # [V, D], the same array where embeddings are tied
     final_norm: jax.Array  # [D]
-    layers: tuple[Params, ...]  # L of attn_norm, qkv, o, mlp_norm, gate_up, down
+    layers: tuple[Params, ...]  # L of `_prepare_layer`
 
 
 class Prompts(NamedTuple):
@@ -61,23 +63,32 @@ class _Softmax(NamedTuple):
 
 def prepare(config: DecoderConfig, params: Params) -> Weights:
     """The parameters in the layout of `step`; a copy of all but the embedding table."""
-    stacked = {name: params[name] for name in LAYER_PARAMETERS}
-    layers = tuple(_prepare_layer(stacked, layer) for layer in range(config.layers))
-    return Weights(params["embed"], unembedding(config, params), params["final_norm"], layers)
+    layers = []
+    for stack in parameters.stacks(config):
+        stacked = parameters.of_stack(stack, params)
+        layers += [_prepare_layer(config, stacked, row) for row in range(stack.last - stack.first)]
+    return Weights(params["embed"], unembedding(config, params), params["final_norm"], tuple(layers))
 
 
-@jax.jit
-def _prepare_layer(stacked: Params, layer: int) -> Params:
-    """One program for all layers: the layer's number is an argument of it."""
-    w = {name: x[layer] for name, x in stacked.items()}
-    return {
-        "attn_norm": w["attn_norm"],
-        "qkv": jnp.concatenate([w["q"].T, w["k"].T, w["v"].T]),
-        "o": w["o"].T,
-        "mlp_norm": w["mlp_norm"],
-        "gate_up": jnp.concatenate([w["gate"].T, w["up"].T]),
-        "down": w["down"].T,
-    }
+@functools.partial(jax.jit, static_argnums=0)
+def _prepare_layer(config: DecoderConfig, stacked: Params, row: int) -> Params:
+    """One program for all layers of a stack: the layer's number is an argument of it."""
+    w = {name: x[row] for name, x in stacked.items()}
+    prepared = {name: x for name, x in w.items() if x.ndim == 1 and not name.endswith(("q_bias", "k_bias", "v_bias"))}
+    prepared["o"] = w["o"].T
+    if config.latent is None:
+        prepared["qkv"] = jnp.concatenate([w["q"].T, w["k"].T, w["v"].T])
+        if config.qkv_bias:
+            prepared["qkv_bias"] = jnp.concatenate([w["q_bias"], w["k_bias"], w["v_bias"]])
+    else:
+        prepared |= {name: w[name].T for name in ("q", "q_down", "q_up", "kv_down") if name in w}
+        heads = w["kv_up"].reshape(config.latent.rank, config.heads, -1)
+        prepared["key_up"], prepared["value_up"] = jnp.split(heads, [config.latent.plain_size], axis=-1)
+    if "gate" in w:
+        prepared |= {"gate_up": jnp.concatenate([w["gate"].T, w["up"].T]), "down": w["down"].T}
+    else:
+        prepared |= {name: w[name] for name in parameters.OF_EXPERTS if name in w}
+    return prepared
 
 
 def prompts(prefilled: KeyValues, lengths: jax.Array) -> Prompts:
@@ -87,9 +98,9 @@ def prompts(prefilled: KeyValues, lengths: jax.Array) -> Prompts:
 
 def empty_cache(config: DecoderConfig, rows: int, tokens: int, dtype: jnp.dtype) -> Cache:
     """Zeros, with room for `tokens` own tokens of each row, rounded up to whole blocks."""
-    size = -(-tokens // CACHE_BLOCK) * CACHE_BLOCK
-    shape = (rows, config.key_heads, size, config.head_size)
-    return tuple(KeyValues(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(config.layers))
+    slots = -(-tokens // CACHE_BLOCK) * CACHE_BLOCK
+    heads, *sizes = config.cache_shape
+    return tuple(KeyValues(*(jnp.zeros((rows, heads, slots, d), dtype) for d in sizes)) for _ in range(config.layers))
 
 
 def together(prompts: int, rows: int) -> Rows:
@@ -115,7 +126,7 @@ def step(
     if rows is None:
         rows = together(shared.lengths.shape[0], tokens.shape[0])
     positions = shared.lengths[rows.prompt] + number - rows.begin
-    rotation = attention.rotation(positions[:, None], config.head_size, config.rope_theta)  # [B, 1, d / 2]
+    rotation = rope.rotation(config, positions[:, None])  # [B, 1, d / 2]
     x = weights.embed[tokens].T
     written = []
     for w, keys, values, own in zip(weights.layers, shared.keys, shared.values, cache, strict=True):
@@ -123,11 +134,10 @@ def step(
         slot = number % own.k.shape[2]
         own = jax.tree.map(lambda c, n, slot=slot: jax.lax.dynamic_update_slice(c, n, (0, 0, slot, 0)), own, new)
         attended = _own(_prompt(q, keys, values, shared.lengths, rows), q, own, number, rows.begin)
-        x = x + w["o"] @ (attended.mixed / attended.total).astype(x.dtype).reshape(x.shape[1], -1).T
-        gate, up = jnp.split(w["gate_up"] @ _norm(x, w["mlp_norm"], config.norm_epsilon), 2)
-        x = x + w["down"] @ (jax.nn.silu(gate) * up)
+        x = x + w["o"] @ _values(config, w, (attended.mixed / attended.total).astype(x.dtype)).T
+        x = x + _mlp(config, w, rms_norm(x, w["mlp_norm"], config.norm_epsilon, axis=-2))
         written.append(own)
-    return _norm(x, weights.final_norm, config.norm_epsilon), tuple(written)
+    return rms_norm(x, weights.final_norm, config.norm_epsilon, axis=-2), tuple(written)
 
 
 def logits(weights: Weights, hidden: jax.Array) -> jax.Array:
@@ -141,12 +151,49 @@ def _project(
     config: DecoderConfig, w: Params, x: jax.Array, rotation: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, KeyValues]:
     """Scaled queries [B, K, R, d] and the new keys and values [B, K, 1, d] of activations [D, B]."""
-    qkv = w["qkv"] @ _norm(x, w["attn_norm"], config.norm_epsilon)
+    y = rms_norm(x, w["attn_norm"], config.norm_epsilon, axis=-2)
+    if config.latent is not None:
+        return _project_latent(config, w, y, rotation)
+    qkv = w["qkv"] @ y
+    if config.qkv_bias:
+        qkv = qkv + jnp.broadcast_to(w["qkv_bias"][:, None], qkv.shape)
     heads = qkv.reshape(-1, config.head_size, x.shape[1]).transpose(2, 0, 1)[:, None]  # [B, 1, H + 2 K, d]
     q, k, v = jnp.split(heads, [config.heads, config.heads + config.key_heads], axis=2)
-    q, k = attention.rotate(q, *rotation), attention.rotate(k, *rotation)
+    if config.qk_norm:
+        q, k = (rms_norm(z, w[f"{n}_norm"], config.norm_epsilon) for z, n in ((q, "q"), (k, "k")))
+    q, k = rope.rotate(q, *rotation), rope.rotate(k, *rotation)
     q = (q * config.head_size**-0.5).reshape(-1, config.key_heads, config.group, config.head_size)
     return q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2))
+
+
+def _project_latent(
+    config: DecoderConfig, w: Params, y: jax.Array, rotation: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, KeyValues]:
+    """As `_project`, with queries carried into the space of the latent: one key head, shared by all queries."""
+
+    def project(z: jax.Array, name: str) -> jax.Array:
+        return (w[name] @ z[:, 0].T).T[:, None]  # z [B, 1, in]
+
+    row = y.T[:, None]
+    q = latent.queries(config, w, project, row, *rotation) * config.head_size**-0.5  # [B, 1, H, d]
+    plain, turned = jnp.split(q[:, 0], [latent.shape_of(config).plain_size], axis=-1)
+    carried = jnp.einsum("bhp,rhp->bhr", plain, w["key_up"])
+    return jnp.concatenate([carried, turned], axis=-1)[:, None], latent.cached(config, w, project, row, *rotation)
+
+
+def _values(config: DecoderConfig, w: Params, mixed: jax.Array) -> jax.Array:
+    """Outputs of attention [B, H value_size] from what was mixed, [B, K, R, d]."""
+    if config.latent is not None:
+        mixed = jnp.einsum("bhr,rhv->bhv", mixed[:, 0], w["value_up"])
+    return mixed.reshape(mixed.shape[0], -1)
+
+
+def _mlp(config: DecoderConfig, w: Params, y: jax.Array) -> jax.Array:
+    """[D, B] -> [D, B]"""
+    if config.experts is not None and "router" in w:
+        return experts.mixed(config.experts, w, y.T).T
+    gate, up = jnp.split(w["gate_up"] @ y, 2)
+    return w["down"] @ (jax.nn.silu(gate) * up)
 
 
 def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array, rows: Rows) -> _Softmax:
@@ -170,11 +217,11 @@ def _prompt(q: jax.Array, keys: jax.Array, values: jax.Array, lengths: jax.Array
 
 def _own(so_far: _Softmax, q: jax.Array, own: KeyValues, number: jax.Array, begin: jax.Array) -> _Softmax:
     """Adds each row's own keys of the steps `begin` [B] to `number`, block by block; earlier blocks change nothing."""
-    B, K, S, d = own.k.shape
+    B, K, S, _ = own.k.shape
 
     def block(index: jax.Array, so_far: _Softmax) -> _Softmax:
         start = index * CACHE_BLOCK % S
-        k, v = (jax.lax.dynamic_slice(c, (0, 0, start, 0), (B, K, CACHE_BLOCK, d)) for c in own)
+        k, v = (jax.lax.dynamic_slice(c, (0, 0, start, 0), (B, K, CACHE_BLOCK, c.shape[3])) for c in own)
         scores = jnp.einsum("bkrd,bksd->bkrs", q, k, preferred_element_type=jnp.float32)
         steps = (index * CACHE_BLOCK + jnp.arange(CACHE_BLOCK))[None, :]
         visible = (steps >= begin[:, None]) & (steps <= number)
@@ -186,10 +233,3 @@ def _own(so_far: _Softmax, q: jax.Array, own: KeyValues, number: jax.Array, begi
         return _Softmax(top, total, so_far.mixed * shrink + mixed)
 
     return jax.lax.fori_loop(jnp.min(begin) // CACHE_BLOCK, number // CACHE_BLOCK + 1, block, so_far)
-
-
-def _norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:
-    """RMSNorm of the columns of x [D, B]."""
-    wide = x.astype(jnp.float32)
-    wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=0, keepdims=True) + epsilon)
-    return wide.astype(x.dtype) * jnp.broadcast_to(weight[:, None], x.shape)

@@ -1,22 +1,24 @@
-"""The decoder's compute: pure functions of a dict of stacked arrays, layers run by `lax.scan`.
+"""The decoder's compute: pure functions of a dict of stacked arrays; layers of one form are run by one `lax.scan`.
 
 Sequences are padded on the right. Causal attention keeps padding out of real positions, so it needs no mask, and none
 may be derived from token ids: the padding id is also the end-of-turn token inside every chat prompt.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
-from cudal1_jax.policy import attention, fused, sharding
+from cudal1_jax.policy import attention, experts, fused, latent, parameters, rope, sharding
 from cudal1_jax.policy.attention import KeyValues, Prefix
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
-from cudal1_jax.policy.parameters import LAYER_PARAMETERS, Params, unembedding
+from cudal1_jax.policy.norm import rms_norm
+from cudal1_jax.policy.parameters import Params, Stack, unembedding
 
-Attend = Callable[[jax.Array, KeyValues], jax.Array]
+Project = Callable[[jax.Array, str], jax.Array]
 Remat = Literal["none", "layer", "dots"]
 
 
@@ -106,33 +108,34 @@ def _run(
     fused_attention: bool = False,
 ) -> tuple[jax.Array, KeyValues]:
     """Hidden states [B, T, D] and all layers' keys and values [L, B, K, T, d]."""
-    cos, sin = attention.rotation(positions, config.head_size, config.rope_theta)
-    scale = 0.0 if adapter is None else adapter.scale
-    bias = (
-        fused.segment_bias(segment_ids, params["embed"].dtype) if fused_attention and segment_ids is not None else None
-    )
+    cos, sin = rope.rotation(config, positions)
+    attend = _attention(config, params, segment_ids, fused_attention)
 
-    def body(x: jax.Array, xs: tuple) -> tuple[jax.Array, KeyValues]:
+    def body(stack: Stack, x: jax.Array, xs: tuple) -> tuple[jax.Array, KeyValues]:
         weights, low_rank, before = xs
-        produced: list[KeyValues] = []
+        project = _projection(weights, low_rank, 0.0 if adapter is None else adapter.scale)
+        y = rms_norm(x, weights["attn_norm"], config.norm_epsilon)
+        q, own = _queries_and_cached(config, weights, project, y, cos, sin)
+        mixed = attend(project, q, own, None if prefix is None else Prefix(before, prefix[1]))
+        x = x + project(mixed.reshape(*x.shape[:2], -1), "o")
+        y = rms_norm(x, weights["mlp_norm"], config.norm_epsilon)
+        x = x + _mlp(config, stack, weights, project, y)
+        return sharding.divide_rows(x), own
 
-        def attend(q: jax.Array, own: KeyValues) -> jax.Array:
-            if fused_attention:
-                return fused.attend(q, own, bias)
-            shared = None if prefix is None else Prefix(before, prefix[1])
-            return attention.causal(q, own, segment_ids, shared)
+    x, caches = params["embed"][tokens], []
+    for stack in parameters.stacks(config):
+        low_rank = None if adapter is None else parameters.of_stack(stack, adapter.weights)
+        before = None if prefix is None else _rows(prefix[0], stack)
+        layer = _rematerialised(functools.partial(body, stack), remat)
+        x, cache = jax.lax.scan(layer, x, (parameters.of_stack(stack, params), low_rank, before))
+        caches.append(cache)
+    cache = caches[0] if len(caches) == 1 else jax.tree.map(lambda *parts: jnp.concatenate(parts), *caches)
+    return rms_norm(x, params["final_norm"], config.norm_epsilon), cache
 
-        def remember(q: jax.Array, own: KeyValues) -> jax.Array:
-            produced.append(own)
-            return attend(q, own)
 
-        x = _layer(config, weights, x, cos, sin, remember, None if low_rank is None else (low_rank, scale))
-        return sharding.divide_rows(x), produced[0]
-
-    layers = {name: params[name] for name in LAYER_PARAMETERS}
-    stacked = (layers, None if adapter is None else adapter.weights, None if prefix is None else prefix[0])
-    x, cache = jax.lax.scan(_rematerialised(body, remat), params["embed"][tokens], stacked)
-    return _norm(x, params["final_norm"], config.norm_epsilon), cache
+def _rows(cache: KeyValues, stack: Stack) -> KeyValues:
+    whole = cache.k.shape[0] == stack.last - stack.first
+    return cache if whole else jax.tree.map(lambda leaf: leaf[stack.first : stack.last], cache)
 
 
 def _rematerialised(layer: Callable, remat: Remat) -> Callable:
@@ -142,39 +145,58 @@ def _rematerialised(layer: Callable, remat: Remat) -> Callable:
     return jax.checkpoint(layer, policy=dots if remat == "dots" else None)
 
 
-def _layer(
-    config: DecoderConfig,
-    weights: Params,
-    x: jax.Array,
-    cos: jax.Array,
-    sin: jax.Array,
-    attend: Attend,
-    low_rank: tuple[dict, float] | None,
-) -> jax.Array:
-    """One residual block: x [B, T, D] -> [B, T, D]; `attend` maps queries [B, T, H, d] and own keys to [B, T, H, d]."""
-    B, T, _ = x.shape
+def _projection(weights: Params, low_rank: dict | None, scale: float) -> Project:
+    """y [..., in], name -> [..., out]: by the weight of that name, its adapter and its bias."""
 
     def project(y: jax.Array, name: str) -> jax.Array:
         out = y @ weights[name]
-        if low_rank is not None and name in low_rank[0]:
-            pair = low_rank[0][name]
-            out = out + (y @ pair["a"] @ pair["b"]).astype(out.dtype) * low_rank[1]
-        return out
+        if low_rank is not None and name in low_rank:
+            pair = low_rank[name]
+            out = out + (y @ pair["a"] @ pair["b"]).astype(out.dtype) * scale
+        bias = weights.get(f"{name}_bias")
+        return out if bias is None else out + jnp.broadcast_to(bias, out.shape)
 
-    y = _norm(x, weights["attn_norm"], config.norm_epsilon)
-    q, k, v = (project(y, name).reshape(B, T, -1, config.head_size) for name in ("q", "k", "v"))
-    q, k = attention.rotate(q, cos, sin), attention.rotate(k, cos, sin)
-    mixed = attend(q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2)))
-    x = x + project(mixed.reshape(B, T, -1), "o")
-    y = _norm(x, weights["mlp_norm"], config.norm_epsilon)
-    return x + project(jax.nn.silu(project(y, "gate")) * project(y, "up"), "down")
+    return project
 
 
-def _norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:
-    """RMSNorm, statistics in float32."""
-    wide = x.astype(jnp.float32)
-    wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
-    return wide.astype(x.dtype) * jnp.broadcast_to(weight, x.shape)
+def _queries_and_cached(
+    config: DecoderConfig, weights: Params, project: Project, y: jax.Array, cos: jax.Array, sin: jax.Array
+) -> tuple[jax.Array, KeyValues]:
+    """Queries [B, T, H, d] of activations [B, T, D], and what a cache keeps of them."""
+    if config.latent is not None:
+        arguments = (config, weights, project, y, cos, sin)
+        return latent.queries(*arguments), latent.cached(*arguments)
+    q, k, v = (project(y, name).reshape(*y.shape[:2], -1, config.head_size) for name in ("q", "k", "v"))
+    if config.qk_norm:
+        q, k = (rms_norm(x, weights[f"{n}_norm"], config.norm_epsilon) for x, n in ((q, "q"), (k, "k")))
+    q, k = rope.rotate(q, cos, sin), rope.rotate(k, cos, sin)
+    return q, KeyValues(k.swapaxes(1, 2), v.swapaxes(1, 2))
+
+
+def _attention(config: DecoderConfig, params: Params, segment_ids: jax.Array | None, fused_attention: bool) -> Callable:
+    """Maps (project, queries [B, T, H, d], what is cached of these tokens, prefix) to [B, T, H, size of a value]."""
+    if fused_attention and config.latent is not None:
+        raise ValueError("fused attention needs keys and values of one size: it is not for latent attention")
+    bias = None
+    if fused_attention and segment_ids is not None:
+        bias = fused.segment_bias(segment_ids, params["embed"].dtype)
+
+    def attend(project: Project, q: jax.Array, own: KeyValues, prefix: Prefix | None) -> jax.Array:
+        if fused_attention:
+            return fused.attend(q, own, bias)
+        if config.latent is not None:
+            own = latent.expand(config, project, own)
+            if prefix is not None:
+                prefix = Prefix(latent.expand(config, project, prefix.keys), prefix.lengths)
+        return attention.causal(q, own, segment_ids, prefix)
+
+    return attend
+
+
+def _mlp(config: DecoderConfig, stack: Stack, weights: Params, project: Project, y: jax.Array) -> jax.Array:
+    if config.experts is not None and stack.routed:
+        return experts.mixed(config.experts, weights, y)
+    return project(jax.nn.silu(project(y, "gate")) * project(y, "up"), "down")
 
 
 def _positions(tokens: jax.Array, positions: jax.Array | None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Reads a Llama-architecture GGUF file: config, float32 parameters in our layout, vocabulary."""
+"""Reads a GGUF file of a Llama, Qwen2 or Qwen3 model: config, float32 parameters in our layout, vocabulary."""
 
 import dataclasses
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from gguf import GGUFReader, dequantize
 
+from cudal1_jax.policy import parameters
 from cudal1_jax.policy.config import DecoderConfig
 
 
@@ -33,18 +34,25 @@ class GgufFile:
 
 
 CONTROL = 3  # gguf token type
+ARCHITECTURES = ("llama", "qwen2", "qwen3")
+INTERLEAVED = ("llama",)  # architectures whose files store rotary pairs side by side
 
 # our stacked name -> the file's name inside "blk.<layer>."
 STACKED = {
-    "attn_norm": "attn_norm",
-    "q": "attn_q",
-    "k": "attn_k",
-    "v": "attn_v",
-    "o": "attn_output",
-    "mlp_norm": "ffn_norm",
-    "gate": "ffn_gate",
-    "up": "ffn_up",
-    "down": "ffn_down",
+    "attn_norm": "attn_norm.weight",
+    "q": "attn_q.weight",
+    "k": "attn_k.weight",
+    "v": "attn_v.weight",
+    "o": "attn_output.weight",
+    "q_bias": "attn_q.bias",
+    "k_bias": "attn_k.bias",
+    "v_bias": "attn_v.bias",
+    "q_norm": "attn_q_norm.weight",
+    "k_norm": "attn_k_norm.weight",
+    "mlp_norm": "ffn_norm.weight",
+    "gate": "ffn_gate.weight",
+    "up": "ffn_up.weight",
+    "down": "ffn_down.weight",
 }
 
 
@@ -55,18 +63,21 @@ def read(path: str | Path) -> GgufFile:
     except (ValueError, IndexError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a readable GGUF file ({error}): install or copy it anew") from error
     architecture = _field(reader, "general.architecture")
-    if architecture != "llama":
-        raise ValueError(f"{path} has architecture {architecture!r}; only 'llama' GGUF files can be read")
+    if architecture not in ARCHITECTURES:
+        raise ValueError(f"{path} has architecture {architecture!r}; only {', '.join(ARCHITECTURES)} can be read")
     raw = {tensor.name: tensor for tensor in reader.tensors}
-    config = _config(reader, tied="output.weight" not in raw)
+    config = _config(reader, architecture, tied="output.weight" not in raw)
     arrays = {name: dequantize(tensor.data, tensor.tensor_type) for name, tensor in raw.items()}
-    return GgufFile(config, _params(config, arrays), _vocabulary(reader))
+    return GgufFile(config, _params(config, arrays, architecture in INTERLEAVED), _vocabulary(reader))
 
 
-def _config(reader: GGUFReader, tied: bool) -> DecoderConfig:
+def _config(reader: GGUFReader, architecture: str, tied: bool) -> DecoderConfig:
     def value(name: str) -> int:
-        return int(_field(reader, f"llama.{name}"))
+        return int(_field(reader, f"{architecture}.{name}"))
 
+    if reader.get_field(f"{architecture}.rope.scaling.type") is not None:
+        raise ValueError("the GGUF file stretches rotary positions, which is read from safetensors folders only")
+    key_length = reader.get_field(f"{architecture}.attention.key_length")
     heads, width = value("attention.head_count"), value("embedding_length")
     return DecoderConfig(
         layers=value("block_count"),
@@ -74,22 +85,24 @@ def _config(reader: GGUFReader, tied: bool) -> DecoderConfig:
         mlp_width=value("feed_forward_length"),
         heads=heads,
         key_heads=value("attention.head_count_kv"),
-        head_size=width // heads,
-        vocabulary=value("vocab_size"),
-        rope_theta=float(_field(reader, "llama.rope.freq_base")),
-        norm_epsilon=float(_field(reader, "llama.attention.layer_norm_rms_epsilon")),
+        head_size=width // heads if key_length is None else int(key_length.contents()),
+        vocabulary=len(_field(reader, "tokenizer.ggml.tokens")),
+        rope_theta=float(_field(reader, f"{architecture}.rope.freq_base")),
+        norm_epsilon=float(_field(reader, f"{architecture}.attention.layer_norm_rms_epsilon")),
         context=value("context_length"),
         tied_embeddings=tied,
+        qkv_bias=architecture == "qwen2",
+        qk_norm=architecture == "qwen3",
     )
 
 
-def _params(config: DecoderConfig, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _params(config: DecoderConfig, arrays: dict[str, np.ndarray], interleaved: bool) -> dict[str, np.ndarray]:
     params = {"embed": arrays["token_embd.weight"], "final_norm": arrays["output_norm.weight"]}
     if not config.tied_embeddings:
         params["unembed"] = arrays["output.weight"]
-    heads = {"q": config.heads, "k": config.key_heads}
-    for name, stored in STACKED.items():
-        layers = [arrays[f"blk.{layer}.{stored}.weight"] for layer in range(config.layers)]
+    heads = {"q": config.heads, "k": config.key_heads} if interleaved else {}
+    for name in parameters.abstract(config).keys() - set(parameters.OUTSIDE_LAYERS):
+        layers = [arrays[f"blk.{layer}.{STACKED[name]}"] for layer in range(config.layers)]
         if name in heads:
             layers = [half_split(layer, heads[name]) for layer in layers]
         params[name] = np.stack([layer.T for layer in layers])  # the file stores [out, in]; a norm is one-dimensional

@@ -26,6 +26,13 @@ TARGETS = {
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
 }
+OF_LATENT = {  # latent attention has these in the place of q, k and v
+    "q_down": "self_attn.q_a_proj",
+    "q_up": "self_attn.q_b_proj",
+    "kv_down": "self_attn.kv_a_proj_with_mqa",
+    "kv_up": "self_attn.kv_b_proj",
+}
+PATHS = TARGETS | OF_LATENT
 
 
 @jax.tree_util.register_dataclass
@@ -49,8 +56,11 @@ def init(
     alpha: float | None = None,
     dtype: jnp.dtype = jnp.float32,
 ) -> Adapter:
-    """An adapter that changes nothing yet: a uniform in +-1/sqrt(in), b zero. alpha defaults to the rank (scale 1)."""
-    _check_targets(targets)
+    """An adapter that changes nothing yet: a uniform in +-1/sqrt(in), b zero. alpha defaults to the rank (scale 1).
+
+    ValueError for targets that the model lacks: latent attention has those of `OF_LATENT`, and experts have none.
+    """
+    _check_targets(config, targets)
     if rank < 1:
         raise ValueError(f"rank must be at least 1, not {rank}")
     weights = {}
@@ -90,7 +100,7 @@ def save(folder: str | Path, adapter: Adapter, base_model: str) -> None:
         "bias": "none",
         "fan_in_fan_out": False,
         "inference_mode": True,
-        "target_modules": sorted(TARGETS[target].rpartition(".")[2] for target in adapter.weights),
+        "target_modules": sorted(PATHS[target].rpartition(".")[2] for target in adapter.weights),
     }
     save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
     (folder / "adapter_config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
@@ -107,13 +117,15 @@ def load(folder: str | Path, config: DecoderConfig, dtype: jnp.dtype = jnp.float
         settings, tensors = json.loads(settings_path.read_text()), load_file(weights_path)
     except (json.JSONDecodeError, SafetensorError) as error:
         raise ValueError(f"the adapter in {folder} cannot be read ({error}): make or copy it anew") from error
-    paths = {path.rpartition(".")[2]: target for target, path in TARGETS.items()}
+    paths = {path.rpartition(".")[2]: target for target, path in PATHS.items()}
     unknown = set(settings["target_modules"]) - set(paths)
     if unknown:
         raise ValueError(f"{settings_path} targets {sorted(unknown)}; known are {sorted(paths)}")
-    weights = {}
-    for target in sorted(paths[module] for module in settings["target_modules"]):
-        stacked = {side: _stack(tensors, config.layers, target, side, weights_path) for side in "AB"}
+    targets = sorted(paths[module] for module in settings["target_modules"])
+    _check_targets(config, targets)
+    shapes, weights = {name: leaf.shape for name, leaf in parameters.abstract(config).items()}, {}
+    for target in targets:
+        stacked = {side: _stack(tensors, shapes[target][0], target, side, weights_path) for side in "AB"}
         weights[target] = {"a": jnp.asarray(stacked["A"], dtype), "b": jnp.asarray(stacked["B"], dtype)}
     adapter = Adapter(weights, settings["lora_alpha"] / settings["r"])
     _check_shapes(config, adapter, weights_path)
@@ -121,7 +133,7 @@ def load(folder: str | Path, config: DecoderConfig, dtype: jnp.dtype = jnp.float
 
 
 def _name(layer: int, target: str, side: str) -> str:
-    return f"base_model.model.model.layers.{layer}.{TARGETS[target]}.lora_{side}.weight"
+    return f"base_model.model.model.layers.{layer}.{PATHS[target]}.lora_{side}.weight"
 
 
 def _stack(tensors: dict, layers: int, target: str, side: str, path: Path) -> np.ndarray:
@@ -132,10 +144,11 @@ def _stack(tensors: dict, layers: int, target: str, side: str, path: Path) -> np
     return np.stack([np.asarray(tensors[name].astype(jnp.float32)).T for name in names])
 
 
-def _check_targets(targets: Sequence[str]) -> None:
-    unknown = [target for target in targets if target not in TARGETS]
+def _check_targets(config: DecoderConfig, targets: Sequence[str]) -> None:
+    known = [target for target in PATHS if target in parameters.abstract(config)]
+    unknown = [target for target in targets if target not in known]
     if unknown or not targets:
-        raise ValueError(f"unknown LoRA targets {unknown or '(none given)'}; choose from {', '.join(TARGETS)}")
+        raise ValueError(f"unknown LoRA targets {unknown or '(none given)'}; choose from {', '.join(known)}")
 
 
 def _check_shapes(config: DecoderConfig, adapter: Adapter, path: Path) -> None:

@@ -31,6 +31,8 @@ RULES: dict[str, str | None] = {  # name of an axis of a parameter (`parameters.
     "key_heads": "tensor",
     "mlp": "tensor",
     "experts": "expert",
+    "head_size": None,
+    "latent": None,
     "rank": None,  # of a low-rank adapter
 }
 

@@ -43,7 +43,7 @@ def numpy_hidden(config, params, tokens: np.ndarray) -> np.ndarray:
 
     x = weights["embed"][tokens]
     for layer in range(config.layers):
-        w = {name: weights[name][layer] for name in parameters.LAYER_PARAMETERS}
+        w = {name: weights[name][layer] for name in parameters.of_stack(parameters.stacks(config)[0], weights)}
         y = norm(x, w["attn_norm"])
         q, k, v = y @ w["q"], y @ w["k"], y @ w["v"]
         heads = []

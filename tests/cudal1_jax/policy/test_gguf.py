@@ -1,5 +1,6 @@
 """Reading a GGUF file that is written here, its prepared form on disk, and what is said of bad files."""
 
+import dataclasses
 import errno
 import importlib.util
 import types
@@ -9,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tokenizers import pre_tokenizers
 
-from cudal1_jax.policy import gguf, gguf_file, parameters, prepared, tokenizer
+from cudal1_jax.policy import gguf, gguf_file, parameters, prepared, tokenizer, vocabulary
 from cudal1_jax.policy.config import DecoderConfig
 
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>{% endfor %}"
@@ -36,6 +38,8 @@ def write(path, config, params, architecture="llama", pre="smollm") -> None:
     writer.add_feed_forward_length(config.mlp_width)
     writer.add_head_count(config.heads)
     writer.add_head_count_kv(config.key_heads)
+    if architecture == "qwen3":
+        writer.add_key_length(config.head_size)
     writer.add_rope_freq_base(config.rope_theta)
     writer.add_layer_norm_rms_eps(config.norm_epsilon)
     writer.add_vocab_size(config.vocabulary)
@@ -51,12 +55,12 @@ def write(path, config, params, architecture="llama", pre="smollm") -> None:
     writer.add_chat_template(TEMPLATE)
     writer.add_tensor("token_embd.weight", np.asarray(params["embed"]))
     writer.add_tensor("output_norm.weight", np.asarray(params["final_norm"]))
-    heads = {"q": config.heads, "k": config.key_heads}
-    for name, stored in gguf_file.STACKED.items():
+    heads = {"q": config.heads, "k": config.key_heads} if architecture == "llama" else {}
+    for name in params.keys() - {"embed", "final_norm"}:
         for layer, weight in enumerate(np.asarray(params[name])):
             rows = np.ascontiguousarray(weight.T)
             rows = interleaved(rows, heads[name]) if name in heads else rows
-            writer.add_tensor(f"blk.{layer}.{stored}.weight", rows)
+            writer.add_tensor(f"blk.{layer}.{gguf_file.STACKED[name]}", rows)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -110,6 +114,30 @@ def test_config_and_weights_come_back(file, config, params):
 def test_weights_come_in_the_dtype_asked_for(file, params):
     _, seen = gguf.load(file, jnp.bfloat16)
     np.testing.assert_array_equal(seen["q"], params["q"].astype(jnp.bfloat16))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "change"), [("qwen2", {"qkv_bias": True}), ("qwen3", {"qk_norm": True, "head_size": 8})]
+)
+def test_qwen_files_are_half_split_already(tmp_path, config, architecture, change):
+    other = dataclasses.replace(config, **change)
+    rng = np.random.default_rng(0)
+    shapes = parameters.abstract(other)
+    params = {name: rng.standard_normal(x.shape).astype(np.float32) for name, x in shapes.items()}
+    write(tmp_path / "other.gguf", other, params, architecture, pre="qwen2")
+    read = gguf_file.read(tmp_path / "other.gguf")
+    assert read.config == other
+    assert read.params.keys() == params.keys()
+    for name, expected in params.items():
+        np.testing.assert_array_equal(read.params[name], expected)
+
+
+def test_the_rule_qwen2_keeps_spaces_with_words_and_splits_digits():
+    words = ["<|im_end|>", *pre_tokenizers.ByteLevel.alphabet(), "ab", "Ġab", "12"]
+    merges = ["a b", "Ġ ab", "1 2"]
+    built = vocabulary.build(gguf_file.Vocabulary(words, merges, ["<|im_end|>"], "qwen2", 0, 0, 0, chat_template=""))
+    assert built.encode("ab ab12").tokens == ["ab", "Ġab", "1", "2"]
+    assert built.decode(built.encode("ab ab12\n\n  x").ids) == "ab ab12\n\n  x"
 
 
 def test_half_split_is_per_head():
@@ -172,8 +200,8 @@ def test_a_cut_file_is_refused(file, kept, message):
 
 
 def test_another_architecture_is_refused(tmp_path, config, params):
-    write(tmp_path / "other.gguf", config, params, architecture="qwen2")
-    with pytest.raises(ValueError, match="architecture 'qwen2'; only 'llama'"):
+    write(tmp_path / "other.gguf", config, params, architecture="gemma")
+    with pytest.raises(ValueError, match="architecture 'gemma'; only llama"):
         gguf.load(tmp_path / "other.gguf")
 
 

@@ -67,14 +67,20 @@ REFERENCES = [x if x in FAST else pytest.param(x, marks=pytest.mark.slow) for x 
 
 @pytest.mark.parametrize("task_id", REFERENCES)
 def test_a_reference_runs_on_the_device(cupy_nn, in_jax, on_device, task_id):
-    """Text, operators and kernels together, beside the same text in JAX."""
+    """Text, operators and kernels together, beside the same text in JAX; where rounding alone moves outputs, beside
+    float64, with four times the error that JAX has."""
     task = catalog.get(task_id)
     arrays = draw(task, "cpu", seed=5)
     outputs = run.run(task.source, cupy_nn, [on_device(array) for array in arrays])
-    for seen, expected in zip(outputs, in_jax(task.source, arrays), strict=True):
+    references, exact = in_jax(task.source, arrays), None
+    if any(note.startswith("Ill-conditioned") for note in task.notes):
+        with jax.enable_x64(True):
+            exact = in_jax(task.source, [widened(array) for array in arrays])
+    for seen, expected, true in zip(outputs, references, exact or references, strict=True):
         assert type(seen) is cupy_nn.array.Array
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(np.asarray(seen), expected, rtol=5e-5, atol=5e-6 * scale)
+        atol = 1e-6 if 0 < scale < 1e-6 else 5e-6 * scale  # the small ones are rounding alone (2_023)
+        np.testing.assert_allclose(np.asarray(seen), true, rtol=5e-5, atol=atol + 4 * np.abs(expected - true).max())
 
 
 def test_a_convolution_without_cudnn_says_what_to_install(cupy_nn, on_device, monkeypatch):

@@ -10,7 +10,8 @@ from evaluator.judge.ending import exit_code
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--task", required=True, metavar="ID")
+    parser.add_argument("--task", required=True, metavar="ID", help="id, or path of a PyTorch file")
+    subjects.add_constants(parser)
     parser.add_argument("--plain", type=Path, metavar="FILE", help="baseline where the task has no plain program")
     parser.add_argument("--completion", action="store_true", help="FILE is a completion that holds the program")
     judging.add_arguments(parser)
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     judging.require(options)
     tasks = subjects.known_tasks(options.tasks_file)
-    task, stored = subjects.find_task(options.task, tasks), judging.stored(options, tasks)
+    task, stored = subjects.find_task(options.task, tasks, options.set), judging.stored(options, tasks)
     text, plain = subjects.read(options.file), None if options.plain is None else subjects.read(options.plain)
     subjects.require(task, options)
     with judging.make_judge(options) as judge:

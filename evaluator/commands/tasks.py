@@ -13,9 +13,10 @@ from evaluator.tasks.text import task_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("show",))
-    parser.add_argument("id", nargs="?", metavar="ID")
+    parser.add_argument("id", nargs="?", metavar="ID", help="id, or path of a PyTorch file")
     parser.add_argument("--size", default="cpu")
     parser.add_argument("--tasks-file", type=Path, metavar="FILE")
+    subjects.add_constants(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "show":
         if options.id is None:
             raise WrongUse("`tasks show` needs an id; `python -m evaluator tasks` lists them")
-        _show(subjects.find_task(options.id, tasks), options.size)
+        _show(subjects.find_task(options.id, tasks, options.set), options.size)
         return OK
     cells = [("id", "name", "family", "sizes", "plain", "remarks")]
     for task in tasks.values():

@@ -73,6 +73,8 @@ class GpuProcess:
 
     def outputs(self, task: Task, size: str) -> Sequence[tuple[tuple[int, ...], str]]:
         """Shape and dtype of each output of a task. RuntimeError where its reference fails."""
+        if task.reference == "torch":  # PyTorch has no place in the process that runs programs
+            raise RuntimeError(f"task {task.id} is a PyTorch file, a reference on the cpu device alone")
         self._ready()
         try:
             self._send("outputs", task, size)

@@ -41,6 +41,9 @@ class Evaluator:
     def outputs(self, task: Task, size: str) -> tuple[tuple[tuple[int, ...], str], ...]:
         from evaluator.nn.run import abstract
 
+        if task.reference == "torch":
+            outputs = self._forward(task, size)([np.zeros(a.shape, a.dtype) for a in task.arrays_at(size)])
+            return tuple((output.shape, str(output.dtype)) for output in outputs)
         return tuple((tuple(shape), dtype) for shape, dtype in abstract(task, size))
 
     def evaluate(self, task: Task, size: str, inputs: list[np.ndarray], integral: bool) -> Expected:
@@ -51,16 +54,26 @@ class Evaluator:
 
     def _forward(self, task: Task, size: str) -> Forward:
         """The reference, compiled once for each precision that it is asked for."""
-        import jax
-
-        from evaluator.nn import jax_nn
-        from evaluator.nn.run import run
-
         source = task.source_at(size)
         key = (source, task.arrays_at(size))
         if key not in self._compiled:
             if len(self._compiled) >= self.KEPT:
                 self._compiled.pop(next(iter(self._compiled)))
-            jitted = jax.jit(lambda arrays: run(source, jax_nn, arrays))
-            self._compiled[key] = lambda arrays: [np.array(x) for x in jitted(list(arrays))]
+            self._compiled[key] = _in_torch(source) if task.reference == "torch" else _in_jax(source)
         return self._compiled[key]
+
+
+def _in_jax(source: str) -> Forward:
+    import jax
+
+    from evaluator.nn import jax_nn
+    from evaluator.nn.run import run
+
+    jitted = jax.jit(lambda arrays: run(source, jax_nn, arrays))
+    return lambda arrays: [np.array(x) for x in jitted(list(arrays))]
+
+
+def _in_torch(source: str) -> Forward:
+    from evaluator.nn.torch_module import TorchModule  # needs PyTorch, which only tasks by path ask for
+
+    return TorchModule(source).run

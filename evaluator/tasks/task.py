@@ -35,7 +35,10 @@ class Array:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One workload. `source` is the text of `def forward(nn, ...)`, written against the `nn` namespace alone."""
+    """One workload. `source` is the text of `def forward(nn, ...)`, written against the `nn` namespace alone.
+
+    Where `reference` is "torch", it is that of a PyTorch file whose `Model` is run (`evaluator.nn.torch_module`).
+    """
 
     id: str  # "2_083" = KernelBench level 2 problem 83; generated and user tasks have names of their own
     name: str
@@ -50,6 +53,7 @@ class Task:
     library_steps: bool = True  # whether programs may use cp.matmul and evaluator.lib
     notes: tuple[str, ...] = ()
     sources_at: Mapping[str, str] = dataclasses.field(default_factory=dict)  # size -> `source` where it differs there
+    reference: str = "nn"  # what `source` is: "nn" or "torch"
 
     def source_at(self, size: str) -> str:
         """Text of the reference at `size`: the benchmark's versions write some tasks in different ways."""

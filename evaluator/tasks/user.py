@@ -41,6 +41,8 @@ class TaskFileError(ValueError):
 
 def load(path: str | pathlib.Path) -> dict[str, Task]:
     """Tasks of the file at `path`, by id. The file is run as Python. Raises TaskFileError."""
+    if pathlib.Path(path).is_dir():
+        raise TaskFileError(f"{path}: a folder; give the path of one Python file that defines TASKS")
     if not pathlib.Path(path).is_file():
         raise TaskFileError(f"{path}: no such file; give the path of a Python file that defines TASKS")
     try:

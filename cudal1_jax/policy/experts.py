@@ -1,7 +1,8 @@
 """A mixture of experts: which experts a token goes to, and their gated MLPs, without dropping a token.
 
-Tokens are sorted by expert and multiplied group by group (`jax.lax.ragged_dot`): shapes are static, the arithmetic
-that of the active experts only where the platform has a grouped product.
+Shapes are static in two ways, and the platform decides. On accelerators tokens are sorted by expert and multiplied
+group by group (`jax.lax.ragged_dot`). XLA's CPU backend has no such product and would multiply each of the M x active
+rows by all E experts; there, every expert takes all M tokens in turn, which is `active` times less.
 """
 
 import jax
@@ -15,7 +16,8 @@ def mixed(experts: Experts, weights: Params, x: jax.Array) -> jax.Array:
     """What the active experts, and the shared one, add for tokens x [..., D]."""
     tokens = x.reshape(-1, x.shape[-1])  # [M, D]
     chosen, share = route(experts, weights, tokens)
-    out = _grouped(weights, tokens, chosen, share)
+    routed = {name: weights[name] for name in ("expert_gate", "expert_up", "expert_down")}
+    out = jax.lax.platform_dependent(routed, tokens, chosen, share, cpu=one_by_one, default=grouped)
     if experts.shared_width:
         inner = jax.nn.silu(tokens @ weights["shared_gate"]) * (tokens @ weights["shared_up"])
         out = out + inner @ weights["shared_down"]
@@ -51,7 +53,21 @@ def _best_groups(experts: Experts, preference: jax.Array) -> jax.Array:
     return jnp.where(jnp.broadcast_to(within[..., None], grouped.shape), grouped, -jnp.inf).reshape(M, E)
 
 
-def _grouped(weights: Params, tokens: jax.Array, chosen: jax.Array, share: jax.Array) -> jax.Array:
+def one_by_one(weights: Params, tokens: jax.Array, chosen: jax.Array, share: jax.Array) -> jax.Array:
+    """What the chosen experts give for tokens [M, D], each expert run over all of them."""
+    E = weights["expert_gate"].shape[0]
+    of_expert = jnp.einsum("mae,ma->em", jax.nn.one_hot(chosen, E, dtype=share.dtype), share).astype(tokens.dtype)
+
+    def add(out: jax.Array, xs: tuple[Params, jax.Array]) -> tuple[jax.Array, None]:
+        w, weight = xs
+        inner = jax.nn.silu(tokens @ w["expert_gate"]) * (tokens @ w["expert_up"])
+        return out + jnp.einsum("md,m->md", inner @ w["expert_down"], weight), None
+
+    return jax.lax.scan(jax.checkpoint(add), jnp.zeros_like(tokens), (weights, of_expert))[0]
+
+
+def grouped(weights: Params, tokens: jax.Array, chosen: jax.Array, share: jax.Array) -> jax.Array:
+    """The same with tokens sorted by expert."""
     M, active = chosen.shape
     E = weights["expert_gate"].shape[0]
     order = jnp.argsort(chosen.reshape(-1), stable=True)  # [M active], by expert

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cudal1_jax.policy import checkpoint, decode, decoder, parameters
+from cudal1_jax.policy import checkpoint, decode, decoder, lora, parameters
 
 
 def beside(name: str) -> Any:
@@ -112,3 +112,24 @@ def test_every_parameter_has_named_axes(case):
     _, config, params, _ = case
     axes = parameters.logical_axes(config)
     assert {name: len(names) for name, names in axes.items()} == {name: x.ndim for name, x in params.items()}
+
+
+def test_an_adapter_of_latent_attention_equals_its_merged_form_and_comes_back(tmp_path):
+    config, params = architectures.model("deepseek_v3")
+    params = {name: jnp.asarray(x) for name, x in params.items()}
+    targets = ("q_down", "kv_up", "o", "gate")
+    shapes = jax.eval_shape(lambda: lora.init(jax.random.key(0), config, 2, targets))
+    rng = np.random.default_rng(0)
+    adapter = jax.tree.map(lambda x: jnp.asarray(0.25 * rng.integers(-2, 3, x.shape), x.dtype), shapes)
+    forward = jax.jit(decoder.forward, static_argnums=0)
+    apart = forward(config, params, TOKENS, adapter=adapter)
+    np.testing.assert_allclose(apart, forward(config, lora.merge(params, adapter), TOKENS), atol=5e-5)
+    assert float(jnp.abs(apart - forward(config, params, TOKENS)).max()) > 1e-2
+    lora.save(tmp_path, adapter, base_model="some/base")
+    jax.tree.map(np.testing.assert_array_equal, lora.load(tmp_path, config), adapter)
+
+
+def test_targets_that_a_model_lacks_are_refused():
+    config, _ = architectures.model("deepseek_v3")
+    with pytest.raises(ValueError, match=r"\['q'\]; choose from o, gate, up, down, q_down"):
+        lora.init(jax.random.key(0), config, 2, ("q",))

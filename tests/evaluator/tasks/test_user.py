@@ -85,6 +85,11 @@ def test_a_missing_file_is_named(tmp_path):
         load(tmp_path / "absent.py")
 
 
+def test_a_folder_is_said_to_be_one(tmp_path):
+    with pytest.raises(TaskFileError, match="a folder; give the path of one Python file"):
+        load(tmp_path)
+
+
 def test_a_reference_that_fails_on_its_shapes_names_its_task(tmp_path):
     task = load(write(tmp_path, GOOD.replace("(50, 70)", "(51, 70)")))["relu_product"]
     with pytest.raises(ValueError, match="relu_product fails on its own shapes"):

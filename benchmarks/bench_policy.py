@@ -54,7 +54,7 @@ class Completion:
 def complete(tasks: Sequence[tuple[str, Task]], options: argparse.Namespace) -> list[Completion]:
     """`--samples` completions of every task, whose prompts show up to `--exemplars` programs."""
     chosen = policy.load(
-        gguf_path="",
+        model="",
         adapter=options.adapter,
         rank=32,
         targets=tuple(lora.TARGETS),

@@ -12,7 +12,7 @@ FAMILIES = ("elementwise", "loss", "matmul", "reduction", "rowwise", "scan")
 def policy() -> ConfigDict:
     """Who writes: the embedded SmolLM2-135M-Instruct and the adapter that stage 1 made."""
     section = ConfigDict()
-    section.gguf = ""  # path of another GGUF file
+    section.model = ""  # a GGUF file, or a folder as Hugging Face has them; "": the embedded one
     section.parameters = ""  # folder `model` of a run with learn.full, whose values replace the file's
     section.adapter = "shipped"  # or a PEFT folder, or "" for a new one of the rank and targets below
     section.rank = 16

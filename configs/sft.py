@@ -22,7 +22,7 @@ def get_config(words: str = "") -> ConfigDict:
 
     # Who learns: the embedded SmolLM2-135M-Instruct with a new adapter of 19.5 MB in bfloat16
     config.policy = ConfigDict()
-    config.policy.gguf = ""  # path of another GGUF file
+    config.policy.model = ""  # a GGUF file, or a folder as Hugging Face has them; "": the embedded one
     config.policy.parameters = ""  # folder `model` of a run with learn.full, whose values replace the file's
     config.policy.adapter = ""  # or "shipped", or a PEFT folder, to go on from there
     config.policy.rank = 32

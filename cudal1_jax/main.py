@@ -81,11 +81,10 @@ def train(config: ConfigDict, path: Path, *, fresh: bool, started_s: float) -> s
 
 def dry_run(config: ConfigDict) -> int:
     """Prints a table of bytes on each device of the config's mesh. Exit code 0: the run fits there, 1: it does not."""
-    from cudal1_jax.stages import checks, dry_run, policy
+    from cudal1_jax.stages import dry_run, policy
 
-    checks.check(config)
     dry_run.simulate()
-    model = policy.load_shape(config.policy.gguf)
+    model = policy.load_shape(config.policy.model)
     text, fits = dry_run.run(config, model, topology=TOPOLOGY.value, bytes_per_device=int(MEMORY_GB.value * 1e9))
     print(text)
     return 0 if fits else 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from cudal1_jax.policy import parameters
 from cudal1_jax.policy.config import DecoderConfig
@@ -96,7 +96,7 @@ def place(config: DecoderConfig, params: Params, mesh: Mesh) -> Params:
     return _put(params, of_parameters(config, mesh))
 
 
-def rows(mesh: Mesh) -> int:
+def rows(mesh: Mesh | AbstractMesh) -> int:
     """Parts into which the rows of a batch are divided."""
     return mesh.shape["data"] * mesh.shape["fsdp"]
 
@@ -147,7 +147,7 @@ def _put(tree: Any, shardings: Any) -> Any:
 def mesh_of(tree: Any) -> Mesh | None:
     """The mesh that the arrays of a tree lie on; None where it is not known to be one."""
     where = jax.tree.leaves(tree)[0].sharding
-    return where.mesh if isinstance(where, NamedSharding) else None
+    return where.mesh if isinstance(where, NamedSharding) and isinstance(where.mesh, Mesh) else None
 
 
 def place_cache(cache: Any, mesh: Mesh | None) -> Any:

@@ -1,6 +1,7 @@
 """Text to token ids and back. Text is only ever text: no spelling of a control token in it becomes one."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cudal1_jax.policy import gguf, prepared
 
+TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 SHIELD = "\ue000"  # a private-use character, put into spellings of control tokens while a template is rendered
 
 
@@ -72,9 +74,54 @@ def load(path: str | Path | None = None) -> Tokenizer:
 def from_folder(folder: Path) -> Tokenizer:
     """The tokenizer of a prepared folder."""
     facts = prepared.facts(folder)
-    backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return _build(folder / "tokenizer.json", facts.chat_template, {}, facts.bos, facts.eos, facts.pad)
+
+
+def from_hugging_face(folder: str | Path) -> Tokenizer:
+    """The tokenizer of a model folder: tokenizer.json, and its settings and chat template beside it.
+
+    FileNotFoundError for a missing file; ValueError where settings cannot be read or lack a chat template or an end of
+    turn.
+    """
+    folder = Path(folder)
+    for name in (TOKENIZER, SETTINGS):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"no {name} in {folder}: a model folder holds it beside its weights")
+    try:
+        settings = json.loads((folder / SETTINGS).read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{folder / SETTINGS} cannot be read ({error}): copy it anew") from error
+    template = settings.get("chat_template")
+    if (folder / TEMPLATE).is_file():
+        template = (folder / TEMPLATE).read_text()
+    if not isinstance(template, str):
+        raise ValueError(
+            f"{folder} has no chat template, in {SETTINGS} or as {TEMPLATE}: take an instruction-tuned model"
+        )
+    spelling = {name: _content(settings.get(name)) for name in ("bos_token", "eos_token", "pad_token")}
+    backend = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
+    ids = {text: backend.token_to_id(text) for text in spelling.values()}
+    eos = ids[spelling["eos_token"]]
+    if eos is None:
+        raise ValueError(f"{folder / SETTINGS} names no eos_token that {TOKENIZER} has: seen {spelling['eos_token']!r}")
+    known = {text: eos if number is None else number for text, number in ids.items()}
+    return _build(folder / TOKENIZER, template, spelling, known[spelling["bos_token"]], eos, known[spelling["pad_token"]])
+
+
+def _build(path: Path, template: str, spelling: dict[str, str], bos: int, eos: int, pad: int) -> Tokenizer:
+    backend = tokenizers.Tokenizer.from_file(str(path))
     control = {token.content: number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     backend.encode_special_tokens = True
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)  # as transformers renders it
-    template = environment.from_string(facts.chat_template)
-    return Tokenizer(backend, template, control, facts.bos, facts.eos, facts.pad)
+    environment.globals.update(spelling, raise_exception=_refuse)
+    return Tokenizer(backend, environment.from_string(template), control, bos, eos, pad)
+
+
+def _content(token: str | dict | None) -> str:
+    """The spelling of a token in the settings, where it is a string or a record; "": there is none."""
+    return (token["content"] if isinstance(token, dict) else token) or ""
+
+
+def _refuse(message: str) -> None:
+    """What chat templates call where they cannot render a conversation."""
+    raise ValueError(f"the chat template refuses the conversation: {message}")

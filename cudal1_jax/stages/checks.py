@@ -41,11 +41,11 @@ def check(config: ConfigDict) -> None:
 
 
 def _check_policy(config: ConfigDict) -> None:
-    path = Path(config.policy.gguf) if config.policy.gguf else None
-    if path is not None and not path.is_file():
-        raise RunError(f"config.policy.gguf: no model file at {path}")
+    path = Path(config.policy.model) if config.policy.model else None
+    if path is not None and not path.exists():
+        raise RunError(f"config.policy.model: no GGUF file and no model folder at {path}")
     if path is None:
-        with missing_files("config.policy.gguf"):
+        with missing_files("config.policy.model"):
             gguf.embedded_path()
     if config.policy.parameters and not (Path(config.policy.parameters) / PARAMETERS).is_file():
         raise RunError(f"config.policy.parameters: no {PARAMETERS} in {config.policy.parameters}")
@@ -145,8 +145,11 @@ def _check_loss(config: ConfigDict) -> None:
     _at_least_1("config.learn.epochs", config.learn.epochs)
     if config.learn.loss == objective.REINFORCE and config.learn.epochs > 1:
         raise RunError("config.learn.epochs: reinforce has no ratio for a second update on the same samples: make it 1")
-    if config.learn.loss == objective.PPO and config.learn.advantage not in ("", "reward"):
-        raise RunError("config.learn.advantage: ppo makes advantages of tokens from the reward: leave it empty")
+    if config.rollout.group < 2 and objective.advantage_of(config) is not objective.as_they_are:
+        raise RunError(
+            "config.rollout.group: the advantage compares a sample with the others of its group: make it at least 2, or"
+            " config.learn.advantage reward"
+        )
 
 
 def _one_of(key: str, value: str, choices: tuple[str, ...]) -> None:

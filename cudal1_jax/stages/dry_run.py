@@ -3,6 +3,7 @@
 import copy
 import math
 import os
+from collections.abc import Mapping
 
 import jax
 from jax.sharding import Mesh
@@ -102,7 +103,7 @@ def _smallest(config: ConfigDict, model: DecoderConfig, devices: list[jax.Device
         found = _plan(wider, model, _mesh(dict(wider.mesh), devices))
         if found.peak <= bytes_per_device:
             return (
-                f"the smallest mesh that takes it is {_named(wider.mesh)}, {found.peak / 1e9:.1f} GB on each of"
+                f"the smallest mesh that takes it is {_named(dict(wider.mesh))}, {found.peak / 1e9:.1f} GB on each of"
                 f" {math.prod(wider.mesh.values())} devices, with {wider.rollout.prompts} prompts in an iteration"
             )
     return f"nor does it on {math.prod(wider.mesh.values())} devices"
@@ -118,5 +119,5 @@ def _table(config: ConfigDict, model: DecoderConfig, mesh: Mesh, found: Memory, 
     return "\n".join([*lines, f"  {'peak':<11}{found.peak / 1e9:9.3f}"])
 
 
-def _named(sizes: object) -> str:
-    return ", ".join(f"{axis}={size}" for axis, size in dict(sizes).items() if size > 1) or "one device"
+def _named(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{axis}={size}" for axis, size in sizes.items() if size > 1) or "one device"

@@ -92,6 +92,9 @@ def _parameters(model: DecoderConfig, dtype: jnp.dtype, mesh: Mesh) -> dict[str,
 
 def _trainable(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> tuple[PyTree, PyTree]:
     """Shapes of what is trained, and their shardings."""
+    begin: Any
+    divided: Any
+    whole: Any = NamedSharding(mesh, PartitionSpec())
     if config.learn.full:
         begin, divided = _parameters(model, jnp.dtype(jnp.float32), mesh), sharding.of_parameters(model, mesh)
     else:
@@ -99,8 +102,7 @@ def _trainable(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> tuple[Py
         begin = jax.eval_shape(lambda: lora.init(jax.random.key(0), model, config.policy.rank, targets))
         divided = sharding.of_adapter(model, begin, mesh)
     if config.learn.loss == objective.PPO:
-        whole = NamedSharding(mesh, PartitionSpec())
-        begin = jax.eval_shape(lambda: values.with_critic(begin, model.width))
+        begin = jax.eval_shape(lambda actor: values.with_critic(actor, model.width), begin)
         divided = values.ActorCritic(divided, whole, whole)
     return _with(begin, divided), divided
 
@@ -108,6 +110,7 @@ def _trainable(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> tuple[Py
 def _state(optimizer: optax.GradientTransformation, trainable: PyTree, divided: PyTree, mesh: Mesh) -> step.TrainState:
     """The learner's state: moments are divided as what they belong to, the rest lies whole on every device."""
     whole = NamedSharding(mesh, PartitionSpec())
+    count: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
     shapes = jax.eval_shape(optimizer.init, trainable)
     moments = optax.tree.map_params(
         optimizer,
@@ -116,7 +119,7 @@ def _state(optimizer: optax.GradientTransformation, trainable: PyTree, divided: 
         divided,
         transform_non_params=lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=whole),
     )
-    return step.TrainState(trainable, moments, jax.ShapeDtypeStruct((), jnp.int32, sharding=whole))
+    return step.TrainState(trainable, moments, count)
 
 
 def _batch(config: ConfigDict, mesh: Mesh) -> tuple[Prompts, Completions]:

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from safetensors import SafetensorError
 from safetensors.flax import load_file, save_file
 
-from cudal1_jax.policy import gguf, lora, parameters, prepared, sharding, shipped, tokenizer
+from cudal1_jax.policy import checkpoint, gguf, lora, parameters, prepared, sharding, shipped, sizes, tokenizer
 from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.policy.parameters import Params
@@ -37,7 +37,7 @@ class Policy:
 
 def load(
     *,
-    gguf_path: str,
+    model: str,
     parameters_folder: str = "",
     adapter: str,
     rank: int,
@@ -45,30 +45,37 @@ def load(
     seed: int,
     rollout_dtype: str,
     update_dtype: str,
+    mesh: Mesh | None = None,
 ) -> Policy:
-    """Read base and adapter. `gguf_path` "": the embedded model; `adapter`: "shipped", a folder, or "" for a new one.
+    """Read base and adapter. `adapter`: "shipped", a folder, or "" for a new one.
 
-    `parameters_folder`: what a run with `learn.full` left, in the place of the base's own; "": none.
+    `model`: a GGUF file, a Hugging Face folder, or "" for the embedded model. `parameters_folder`: what a run with
+    `learn.full` left, in the place of the base's own; "": none. `mesh`: what the arrays are divided over.
     RunError, with the cure, where a file is missing or does not fit.
     """
-    with missing_files("config.policy"), progress.Pace("loading", "MB").working(_megabytes(gguf_path)):
-        config, params = gguf.load(_path(gguf_path), jnp.dtype(update_dtype))
+    with missing_files("config.policy"), progress.Pace("loading", "MB").working(_megabytes(model)):
+        config, params = _base(model, jnp.dtype(update_dtype), mesh)
         if parameters_folder:
             params = load_parameters(Path(parameters_folder), config, jnp.dtype(update_dtype))
-        return Policy(
+        loaded = Policy(
             config=config,
             params=params,
             rollout_params=jax.tree.map(lambda x: x.astype(rollout_dtype), params),
-            tokenizer=tokenizer.load(_path(gguf_path)),
+            tokenizer=_tokenizer(model),
             adapter=_adapter(adapter, config, rank, targets, seed),
-            base_model=Path(gguf_path).stem if gguf_path else gguf.BASE_MODEL,
+            base_model=(Path(model).name.removesuffix(".gguf") if model else gguf.BASE_MODEL),
         )
+        return loaded if mesh is None else divided(loaded, mesh)
 
 
-def load_shape(gguf_path: str) -> DecoderConfig:
-    """The shape alone. RunError as `load`."""
-    with missing_files("config.policy.gguf"):
-        return prepared.facts(gguf.locate(_path(gguf_path))).config
+def load_shape(model: str) -> DecoderConfig:
+    """The shape alone; `model` as in `load`, or a name of `sizes.SIZES`, which needs no files. RunError as `load`."""
+    if model in sizes.SIZES and not Path(model).exists():
+        return sizes.SIZES[model]
+    with missing_files("config.policy.model"):
+        if _is_folder(model):
+            return checkpoint.load_config(model)
+        return prepared.facts(gguf.locate(_path(model))).config
 
 
 def divided(loaded: Policy, mesh: Mesh) -> Policy:
@@ -97,10 +104,23 @@ def load_parameters(folder: Path, config: DecoderConfig, dtype: jnp.dtype) -> Pa
     return params
 
 
-def load_tokenizer(gguf_path: str) -> Tokenizer:
+def load_tokenizer(model: str) -> Tokenizer:
     """The tokenizer alone, which needs none of the weights. RunError as `load`."""
-    with missing_files("config.policy.gguf"):
-        return tokenizer.load(_path(gguf_path))
+    with missing_files("config.policy.model"):
+        return _tokenizer(model)
+
+
+def _base(model: str, dtype: jnp.dtype, mesh: Mesh | None) -> tuple[DecoderConfig, Params]:
+    return checkpoint.load(model, dtype, mesh) if _is_folder(model) else gguf.load(_path(model), dtype)
+
+
+def _tokenizer(model: str) -> Tokenizer:
+    return tokenizer.from_hugging_face(model) if _is_folder(model) else tokenizer.load(_path(model))
+
+
+def _is_folder(model: str) -> bool:
+    """Whether it is a Hugging Face folder, and no GGUF file."""
+    return bool(model) and Path(model).is_dir()
 
 
 def _adapter(source: str, config: DecoderConfig, rank: int, targets: tuple[str, ...], seed: int) -> Adapter:
@@ -111,13 +131,14 @@ def _adapter(source: str, config: DecoderConfig, rank: int, targets: tuple[str, 
     return lora.init(jax.random.key(seed), config, rank, targets)
 
 
-def _megabytes(gguf_path: str) -> int:
-    path = _path(gguf_path) or gguf.embedded_path()
-    return round(path.stat().st_size / 1e6)
+def _megabytes(model: str) -> int:
+    path = _path(model) or gguf.embedded_path()
+    files = path.glob("*.safetensors") if path.is_dir() else [path]
+    return round(sum(file.stat().st_size for file in files) / 1e6)
 
 
-def _path(gguf_path: str) -> Path | None:
-    return Path(gguf_path) if gguf_path else None
+def _path(model: str) -> Path | None:
+    return Path(model) if model else None
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ def tasks(config: ConfigDict) -> dict[str, Task]:
     names = [name.strip() for name in config.tasks.split(",") if name.strip()]
     if names:
         return workload.named_tasks(names, kernels())
-    encode = policy.load_tokenizer(config.policy.gguf).encode
+    encode = policy.load_tokenizer(config.policy.model).encode
     return workload.short_tasks(
         config.task_level,
         config.task_families,
@@ -116,8 +116,8 @@ def load_policy(config: ConfigDict) -> Policy:
     Where all parameters are trained they are float32, and the update casts them.
     """
     devices = mesh(config)  # refused before anything is loaded
-    loaded = policy.load(
-        gguf_path=config.policy.gguf,
+    return policy.load(
+        model=config.policy.model,
         parameters_folder=config.policy.parameters,
         adapter=config.policy.adapter,
         rank=config.policy.rank,
@@ -125,8 +125,8 @@ def load_policy(config: ConfigDict) -> Policy:
         seed=config.seed,
         rollout_dtype=config.policy.get("rollout_dtype", config.policy.update_dtype),
         update_dtype="float32" if "learn" in config and config.learn.full else config.policy.update_dtype,
+        mesh=devices,
     )
-    return loaded if devices is None else policy.divided(loaded, devices)
 
 
 def mesh(config: ConfigDict) -> Mesh | None:

@@ -178,7 +178,10 @@ def test_a_config_is_locked_once_it_is_read(call, finishing):
     [
         ("--config.tasks=1_19", "config.tasks: no task '1_19'; close ids: 1_019"),
         ("--config.size=huge", "config.size: task 1_"),
-        ("--config.policy.gguf=/absent/model.gguf", "config.policy.gguf: no model file at /absent/model.gguf"),
+        (
+            "--config.policy.model=/absent/model.gguf",
+            "config.policy.model: no GGUF file and no model folder at /absent/model.gguf",
+        ),
         ("--config.policy.adapter=/absent", "no adapter_config.json in /absent"),
         ("--config.exemplars.policy=fittest", "exemplar policy 'fittest' does not exist: choose bucket"),
         ("--config.rollout.top_p=0.0", "config.rollout: top_p must be above 0 and at most 1"),

@@ -105,7 +105,9 @@ def from_hugging_face(folder: str | Path) -> Tokenizer:
     if eos is None:
         raise ValueError(f"{folder / SETTINGS} names no eos_token that {TOKENIZER} has: seen {spelling['eos_token']!r}")
     known = {text: eos if number is None else number for text, number in ids.items()}
-    return _build(folder / TOKENIZER, template, spelling, known[spelling["bos_token"]], eos, known[spelling["pad_token"]])
+    return _build(
+        folder / TOKENIZER, template, spelling, known[spelling["bos_token"]], eos, known[spelling["pad_token"]]
+    )
 
 
 def _build(path: Path, template: str, spelling: dict[str, str], bos: int, eos: int, pad: int) -> Tokenizer:

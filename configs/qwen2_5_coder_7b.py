@@ -6,9 +6,9 @@
 FOLDER: the published weights, as Hugging Face has them. All of level 1 and 2 that may be trained on (docs/tasks.md), at
 the benchmark's sizes; the policy writes 16 programs for a task from 3 exemplars.
 
-Device: one GPU of 141 GB; the judge has 45 % of it, so tasks of more than 63 GB are left out by it. The learner takes 77 GB
-by the second command, whose CPU compiler widens bfloat16: 15 GB of weights, 39 GB more in an update, 61 GB more while it
-samples. The run itself has not been made.
+Device: one GPU of 141 GB, of which the judge has 45 %; a task that needs more is told before the run begins, and
+`--config.tasks` names others. The learner takes 77 GB by the second command, whose CPU compiler widens bfloat16: 15 GB
+of weights, 39 GB more in an update, 61 GB more while it samples. The run itself has not been made.
 """
 
 import runpy

@@ -1,4 +1,4 @@
-"""Contrastive reinforcement learning of Qwen3-32B: the learner on 64 TPU chips, programs judged on GPUs of another host.
+"""Contrastive reinforcement learning of Qwen3-32B: the learner on 64 TPU chips, the judge on GPUs of another host.
 
     python -m evaluator serve --device=cuda --address=0.0.0.0:7000 --key-file=KEY      # on the GPU host, docs/pools.md
     python -m cudal1_jax.main --config=configs/qwen3_32b_tpu.py --config.policy.model=FOLDER \\

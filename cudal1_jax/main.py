@@ -83,7 +83,7 @@ def dry_run(config: ConfigDict) -> int:
     """Prints a table of bytes on each device of the config's mesh. Exit code 0: the run fits there, 1: it does not."""
     from cudal1_jax.stages import dry_run, policy
 
-    dry_run.simulate()
+    dry_run.simulate(TOPOLOGY.value)
     model = policy.load_shape(config.policy.model)
     text, fits = dry_run.run(config, model, topology=TOPOLOGY.value, bytes_per_device=int(MEMORY_GB.value * 1e9))
     print(text)

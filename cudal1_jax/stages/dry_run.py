@@ -34,10 +34,11 @@ PARTS = {
 }
 
 
-def simulate() -> None:
+def simulate(topology: str) -> None:
     """Devices of any number on this machine, on which programs can be compiled. Before JAX is used."""
     os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={LARGEST}"
+    if not topology:  # whose devices are simulated by libtpu
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={LARGEST}"
 
 
 def run(config: ConfigDict, model: DecoderConfig, *, topology: str, bytes_per_device: int) -> tuple[str, bool]:

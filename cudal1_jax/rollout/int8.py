@@ -6,6 +6,7 @@ learner's importance weights account for the difference.
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +41,7 @@ def quantised(weights: decode.Weights) -> decode.Weights:
 
 
 @jax.jit
-def _layer(layer: Params) -> Params:
+def _layer(layer: Params) -> dict[str, Any]:
     return {name: Matrix(*_rounded(x, axis=1)) if name in MATRICES and x.ndim == 2 else x for name, x in layer.items()}
 
 

@@ -137,7 +137,7 @@ def _record(done: Rollout, rows: Schedule, drawn: chunk.Drawn) -> None:
         done.logprobs[row, new] = drawn.logprobs[:count, slot]
         done.lengths[row] += count
         done.finished[row] = drawn.stopped[slot]
-    rows.release(drawn.ended)
+    rows.release(np.asarray(drawn.ended))
 
 
 def _progress(done: Rollout, rows: Schedule, max_new_tokens: int) -> Progress:

@@ -16,10 +16,14 @@ def update_flops(
     for completions only), scores and mixing of causal attention. The backward pass costs as much again, and once more
     where all weights have a gradient (`full`); an adapter's own products are left out.
     """
-    matrices = [leaf.shape for leaf in parameters.abstract(config).values() if len(leaf.shape) == 3]  # [L, in, out]
-    by_weights = 2 * sum(map(math.prod, matrices))
+    shapes = [leaf.shape for leaf in parameters.abstract(config).values()]
+    dense = sum(math.prod(shape) for shape in shapes if len(shape) == 3)  # [L, in, out]
+    routed = sum(math.prod(shape) for shape in shapes if len(shape) == 4)  # [L, E, in, out]
+    active = routed * config.experts.active // config.experts.count if config.experts else 0
+    by_weights = 2 * (dense + active)
     by_vocabulary = 2 * config.vocabulary * config.width
-    by_pair = 4 * config.layers * config.heads * config.head_size  # a query with a key, and its value
+    value_size = config.latent.value_size if config.latent else config.head_size
+    by_pair = 2 * config.layers * config.heads * (config.head_size + value_size)  # a query with a key, and its value
     forward = 0.0
     for prompt, group in zip(prompts, completions, strict=True):
         forward += by_weights * prompt + by_pair * prompt * (prompt + 1) / 2

@@ -14,7 +14,8 @@ from ml_collections import ConfigDict
 from cudal1_jax.contrastive import reward
 from cudal1_jax.contrastive.records import Prompt, Sample
 from cudal1_jax.learn import batch, losses, step, values, work
-from cudal1_jax.learn.batch import Completions, Prompts
+from cudal1_jax.learn.batch import Completions
+from cudal1_jax.learn.logprobs import CompletionScores
 from cudal1_jax.learn.objectives import Scorer
 from cudal1_jax.learn.step import Objective, TrainState
 from cudal1_jax.policy import lora, sharding
@@ -62,40 +63,13 @@ def build(
     full = not isinstance(values.actor_of(trainable), Adapter)
     pace = progress.Pace("updating", "token")
 
-    def arrays(
-        prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
-    ) -> tuple[Prompts, Completions]:
-        shared = batch.prompts([policy.tokenizer.render_chat(p.text) for p in prompts], bucket=prompt_bucket)
-        rows = batch.completions(
-            [sample.tokens.tolist() for sample in samples],
-            advantages=advantages,
-            sampler_logprobs=[sample.logprobs.tolist() for sample in samples],
-            bucket=completion_tokens,
-        )
-        if mask_overlong:
-            finished = jnp.array([sample.finished for sample in samples])
-            rows = dataclasses.replace(rows, mask=losses.without_overlong(rows.mask, finished))
-        return shared, rows
-
-    def scored(state: TrainState, shared: Prompts, rows: Completions) -> Completions:
-        """The rows with the log-probs of the reference and, for several epochs, of the present values."""
-        at_the_beginning = not int(state.step)  # then the reference is the present policy
-        if epochs > 1:
-            old = score(state.trainable, policy.params, shared, rows)
-            rows = dataclasses.replace(rows, old_logprobs=old.logprobs, old_values=old.values)
-            if at_the_beginning:
-                rows = dataclasses.replace(rows, reference_logprobs=old.logprobs)
-        if reference is not None and not at_the_beginning:
-            found = score(reference, policy.params, shared, rows)
-            rows = dataclasses.replace(rows, reference_logprobs=found.logprobs)
-        return rows
-
     def learn(
         state: TrainState, prompts: Sequence[Prompt], samples: Sequence[Sample], advantages: Sequence[float]
     ) -> tuple[TrainState, dict[str, float]]:
         if not any(advantages):  # as DAPO leaves out groups whose samples did equally well: nothing to tell them apart
             return state, {"learn/skipped": 1.0}
-        shared, rows = arrays(prompts, samples, advantages)
+        shared = batch.prompts([policy.tokenizer.render_chat(p.text) for p in prompts], bucket=prompt_bucket)
+        rows = _completions(samples, advantages, completion_tokens, mask_overlong)
         if not rows.mask.any():  # all of them were cut
             return state, {"learn/skipped": 1.0}
         tokens = int(np.sum(shared.lengths) + np.sum(rows.mask))
@@ -107,7 +81,7 @@ def build(
             )
             if mesh is not None:
                 shared, rows = sharding.place_rows(shared, mesh, axis=1), sharding.place_rows(rows, mesh, axis=2)
-            rows = scored(state, shared, rows)
+            rows = _scored(lambda values: score(values, policy.params, shared, rows), state, rows, reference, epochs)
             for _ in range(epochs):
                 state, metrics = update(state, policy.params, shared, rows)
             learnt = {f"learn/{name}": float(value) for name, value in metrics.items()}
@@ -116,6 +90,36 @@ def build(
         return state, {"learn/skipped": 0.0, **learnt}
 
     return learn, step.init(trainable, optimizer)
+
+
+def _completions(
+    samples: Sequence[Sample], advantages: Sequence[float], tokens: int, mask_overlong: bool
+) -> Completions:
+    rows = batch.completions(
+        [sample.tokens.tolist() for sample in samples],
+        advantages=advantages,
+        sampler_logprobs=[sample.logprobs.tolist() for sample in samples],
+        bucket=tokens,
+    )
+    if not mask_overlong:
+        return rows
+    finished = jnp.array([sample.finished for sample in samples])
+    return dataclasses.replace(rows, mask=losses.without_overlong(rows.mask, finished))
+
+
+def _scored(
+    score: Callable[[Any], CompletionScores], state: TrainState, rows: Completions, reference: Any | None, epochs: int
+) -> Completions:
+    """The rows with log-probs of the reference and, for several epochs, of the present values, by `score` of either."""
+    at_the_beginning = not int(state.step)  # then the reference is the present policy
+    if epochs > 1:
+        old = score(state.trainable)
+        rows = dataclasses.replace(rows, old_logprobs=old.logprobs, old_values=old.values)
+        if at_the_beginning:
+            rows = dataclasses.replace(rows, reference_logprobs=old.logprobs)
+    if reference is not None and not at_the_beginning:
+        rows = dataclasses.replace(rows, reference_logprobs=score(reference).logprobs)
+    return rows
 
 
 def beginning(policy: Policy, *, full: bool) -> Any:

@@ -196,7 +196,7 @@ def _files(paths: Sequence[Path], size: str) -> list[Path]:
     """Programs of folders <task id>/<name>.py and files, sorted: programs of one task stand together."""
     files = program_files.find(paths)
     for file in files:
-        if file.resolve().parent.name not in catalog.TASKS:
+        if file.resolve().parent.name not in catalog.ALL:
             raise WrongUse(f"{file}: its folder is not called after a task; `python -m evaluator tasks` lists them")
         try:
             _task(file).arrays_at(size)

@@ -29,21 +29,12 @@ _CONSTANTS = re.compile(
     r"|fragment|matrix_a|matrix_b|accumulator|row_major|col_major|mem_row_major|mem_col_major"
     r"|cooperative_groups|nvcuda|wmma|cub|thrust|std|cuda"
 )
-_TYPE_WORDS = frozenset(
-    """static inline __inline__ __forceinline__ const unsigned signed void bool char short int long float
-    double * &""".split()  # noqa: SIM905
-)
 _COMPONENTS = frozenset("xyzw")
 
 
 def is_keyword(name: str) -> bool:
     """Whether C++ itself gives the name a meaning; words of the preprocessor are no keywords."""
     return name in _KEYWORDS - _PREPROCESSOR
-
-
-def is_type_word(text: str) -> bool:
-    """Whether a token before a function's name says nothing but its type and linkage."""
-    return text in _TYPE_WORDS or _TYPES.fullmatch(text) is not None
 
 
 def defined_functions(tokens: Sequence[Token]) -> frozenset[str]:

@@ -56,7 +56,9 @@ def test_experts_are_lowered_for_every_platform(weights, platform):
     def loss(weights, x):
         return jnp.sum(experts.mixed(EIGHT, weights, x))
 
-    jax.export.export(jax.jit(jax.grad(loss)), platforms=[platform])(weights, jnp.ones((5, 6)))
+    exported = jax.export.export(jax.jit(jax.grad(loss)), platforms=[platform])(weights, jnp.ones((5, 6)))
+    assert exported.platforms == (platform,)
+    assert len(exported.out_avals) == len(weights)
 
 
 @pytest.mark.parametrize("change", [{"active": 9}, {"groups": 3}, {"groups": 4, "active_groups": 5}])

@@ -60,45 +60,31 @@ def sample(
     numbers = np.asarray(range(len(prompt_ids)) if prompt_numbers is None else prompt_numbers, np.int32)
     if len(numbers) != len(prompt_ids):
         raise ValueError(f"{len(prompt_ids)} prompts but {len(numbers)} prompt_numbers")
-    with sharding.on(sharding.mesh_of(params)):
-        return _sample(config, params, prompt_ids, group, key, options, numbers, first_sample, progress)
-
-
-def _sample(
-    config: DecoderConfig,
-    params: Params,
-    prompt_ids: Sequence[Sequence[int]],
-    group: int,
-    key: jax.Array,
-    options: SamplingOptions,
-    numbers: np.ndarray,
-    first_sample: int,
-    progress: Callable[[Progress], None] | None,
-) -> Rollout:
-    shape = schedule.sizes(len(prompt_ids), group, options.slots)
-    rows = Schedule(len(prompt_ids), group, shape)
-    prompts = [pad_prompt(ids, options.prompt_bucket) for ids in prompt_ids]
-    pool = chunk.empty_pool(config, params, shape, max(len(tokens) for tokens in prompts))
-    weights = decode.prepare(config, params)
-    if options.int8:
-        weights = int8.quantised(weights)
-    state = chunk.empty_state(config, options, shape, pool.last.dtype)
     mesh = sharding.mesh_of(params)
-    pool = pool._replace(prompts=sharding.place_cache(pool.prompts, mesh))
-    state = state._replace(cache=sharding.place_cache(state.cache, mesh))
-    done = _nothing(len(prompt_ids) * group, options.max_new_tokens)
-    step = 0
-    while rows.unfinished():
-        for place, prompt in rows.fill(step):
-            length = np.array([len(prompt_ids[prompt])], np.int32)
-            pool = chunk.prefill(config, params, pool, np.int32(place), prompts[prompt][None], length)
-        slots = slots_of(rows, numbers, first_sample)
-        state, drawn = chunk.run(config, options, weights, pool, slots, key, np.int32(step), state)
-        _record(done, rows, jax.device_get(drawn))
-        step += chunk.CHUNK
-        if progress is not None:
-            progress(_progress(done, rows, options.max_new_tokens))
-    return done
+    with sharding.on(mesh):
+        shape = schedule.sizes(len(prompt_ids), group, options.slots)
+        rows = Schedule(len(prompt_ids), group, shape)
+        prompts = [pad_prompt(ids, options.prompt_bucket) for ids in prompt_ids]
+        pool = chunk.empty_pool(config, params, shape, max(len(tokens) for tokens in prompts))
+        weights = decode.prepare(config, params)
+        if options.int8:
+            weights = int8.quantised(weights)
+        state = chunk.empty_state(config, options, shape, pool.last.dtype)
+        pool = pool._replace(prompts=sharding.place_cache(pool.prompts, mesh))
+        state = state._replace(cache=sharding.place_cache(state.cache, mesh))
+        done = _nothing(len(prompt_ids) * group, options.max_new_tokens)
+        step = 0
+        while rows.unfinished():
+            for place, prompt in rows.fill(step):
+                length = np.array([len(prompt_ids[prompt])], np.int32)
+                pool = chunk.prefill(config, params, pool, np.int32(place), prompts[prompt][None], length)
+            slots = slots_of(rows, numbers, first_sample)
+            state, drawn = chunk.run(config, options, weights, pool, slots, key, np.int32(step), state)
+            _record(done, rows, jax.device_get(drawn))
+            step += chunk.CHUNK
+            if progress is not None:
+                progress(_progress(done, rows, options.max_new_tokens))
+        return done
 
 
 def pad_prompt(ids: Sequence[int], bucket: int) -> np.ndarray:

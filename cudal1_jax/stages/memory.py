@@ -53,13 +53,13 @@ def plan(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> Memory:
     ValueError where the samples of an iteration cannot be divided over the mesh.
     """
     full = config.learn.full
-    update_dtype = "float32" if full else config.policy.update_dtype  # as `setup.load_policy` has it
+    update_dtype = setup.frozen_dtype(config)
     params = _parameters(model, jnp.dtype(update_dtype), mesh)
     rollout_params = _parameters(model, jnp.dtype(config.policy.rollout_dtype), mesh)
     trainable, divided = _trainable(config, model, mesh)
     optimizer = setup.optimizer_of(config)
     state = _state(optimizer, trainable, divided, mesh)
-    program = step.make_update(setup.objective_of(config, model), optimizer, divided)
+    program = step.make_update(objective.build(config, model), optimizer, divided)
     update = _compiled(mesh, program, state, params, *_batch(config, mesh)).memory_analysis()
     cache, decoding = _rollout(config, model, rollout_params, mesh)
     adapted = {name: params[name] for name in config.policy.targets}
@@ -80,7 +80,7 @@ def plan(config: ConfigDict, model: DecoderConfig, mesh: Mesh) -> Memory:
 def resident_bytes(config: ConfigDict, model: DecoderConfig) -> int:
     """Bytes of what lies in memory between steps, over all devices together; less than `plan` finds on any mesh."""
     numbers = sum(math.prod(leaf.shape) for leaf in parameters.abstract(model).values())
-    dtypes = {"float32" if config.learn.full else config.policy.update_dtype, config.policy.rollout_dtype}
+    dtypes = {setup.frozen_dtype(config), config.policy.rollout_dtype}
     moments = 2 * jnp.dtype(config.learn.moment_dtype).itemsize
     trained = 4 + moments if config.learn.full else 0
     return numbers * (sum(jnp.dtype(dtype).itemsize for dtype in dtypes) + trained)

@@ -6,6 +6,7 @@ set apart from it (docs/learner.md has the formulas).
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,16 +52,9 @@ METHODS = {
 def build(config: ConfigDict, decoder: DecoderConfig) -> Objective:
     """The objective of `learn.loss`. RunError: there is none of that name, or none of one of its parts."""
     name, learn = config.learn.loss, config.learn
-    common = {
-        "aggregate": aggregate(config),
-        "temperature": config.rollout.temperature,
-        "compute_dtype": jnp.dtype(config.policy.update_dtype),
-        "remat": learn.remat,
-        "full": learn.full,
-    }
     if name == REINFORCE:
-        return objectives.reinforce(decoder, **common)
-    common |= {
+        return reinforce(config, decoder)
+    common = _common(config) | {
         "clip_low": learn.clip_low or method(config).clip_low,
         "clip_high": learn.clip_high or method(config).clip_high,
         "kl": kl(config),
@@ -72,6 +66,22 @@ def build(config: ConfigDict, decoder: DecoderConfig) -> Objective:
         return objectives.ppo(decoder, **common, **learn.ppo)
     ratio = losses.sequence_log_ratio if name == "gspo" else losses.token_log_ratio
     return objectives.grpo(decoder, **common, ratio=ratio)
+
+
+def reinforce(config: ConfigDict, decoder: DecoderConfig) -> Objective:
+    """REINFORCE, which stage 2 minimises whatever `learn.loss` is."""
+    return objectives.reinforce(decoder, **_common(config))
+
+
+def _common(config: ConfigDict) -> dict[str, Any]:
+    """Arguments of every objective."""
+    return {
+        "aggregate": aggregate(config),
+        "temperature": config.rollout.temperature,
+        "compute_dtype": jnp.dtype(config.policy.update_dtype),
+        "remat": config.learn.remat,
+        "full": config.learn.full,
+    }
 
 
 def method(config: ConfigDict) -> Method:

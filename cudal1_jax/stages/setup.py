@@ -16,9 +16,8 @@ from cudal1_jax.contrastive.records import Prompt, Sample
 from cudal1_jax.contrastive.store import Store
 from cudal1_jax.learn import objectives, optimizer, values
 from cudal1_jax.learn.objectives import Scorer
-from cudal1_jax.learn.step import Objective, TrainState
+from cudal1_jax.learn.step import TrainState
 from cudal1_jax.policy import lora, sharding
-from cudal1_jax.policy.config import DecoderConfig
 from cudal1_jax.policy.lora import Adapter
 from cudal1_jax.report import progress
 from cudal1_jax.report.run_directory import RunError
@@ -111,10 +110,7 @@ def select(config: ConfigDict) -> Select:
 
 
 def load_policy(config: ConfigDict) -> Policy:
-    """The policy of a config; of stage 1, which samples nothing, in one dtype. RunError: a file missing or unfit.
-
-    Where all parameters are trained they are float32, and the update casts them.
-    """
+    """The policy of a config; of stage 1, which samples nothing, in one dtype. RunError: a file missing or unfit."""
     devices = mesh(config)  # refused before anything is loaded
     return policy.load(
         model=config.policy.model,
@@ -124,9 +120,14 @@ def load_policy(config: ConfigDict) -> Policy:
         targets=tuple(config.policy.targets),
         seed=config.seed,
         rollout_dtype=config.policy.get("rollout_dtype", config.policy.update_dtype),
-        update_dtype="float32" if "learn" in config and config.learn.full else config.policy.update_dtype,
+        update_dtype=frozen_dtype(config),
         mesh=devices,
     )
+
+
+def frozen_dtype(config: ConfigDict) -> str:
+    """Of the base: the update's, or float32 where all parameters are trained and the update casts them."""
+    return "float32" if "learn" in config and config.learn.full else config.policy.update_dtype
 
 
 def mesh(config: ConfigDict) -> Mesh | None:
@@ -198,7 +199,7 @@ def learner(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
     trainable = values.with_critic(begin, loaded.config.width) if config.learn.loss == objective.PPO else begin
     return learning.build(
         loaded,
-        objective_of(config, loaded.config),
+        objective.build(config, loaded.config),
         optimizer_of(config),
         trainable,
         score=_scorer(config, loaded),
@@ -209,25 +210,12 @@ def learner(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
     )
 
 
-def objective_of(config: ConfigDict, decoder: DecoderConfig) -> Objective:
-    """What stage 3 minimises."""
-    return objective.build(config, decoder)
-
-
 def reinforce(config: ConfigDict, loaded: Policy) -> tuple[Learn, TrainState]:
     """The learner of stage 2: REINFORCE on rewards as they are."""
-    goal = objectives.reinforce(
-        loaded.config,
-        aggregate=objective.aggregate(config),
-        temperature=config.rollout.temperature,
-        compute_dtype=jnp.dtype(config.policy.update_dtype),
-        remat=config.learn.remat,
-        full=config.learn.full,
-    )
     begin = learning.beginning(loaded, full=config.learn.full)
     return learning.build(
         loaded,
-        goal,
+        objective.reinforce(config, loaded.config),
         optimizer_of(config),
         begin,
         score=_scorer(config, loaded),
